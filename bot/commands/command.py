@@ -28,8 +28,8 @@ from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, message_id
 
 PREFIX: Final = "/nexus"
-DELETED: Final = "The message that gave this command was deleted before it was done, so nothing was done."
-DONE: Final = "This command was done before, so nothing was done again."
+GIVEN_AND_DELETED: Final = "The message that gave this command was deleted before it was done, so nothing was done."
+DONE_BEFORE: Final = "This command was done before, so nothing was done again."
 TAKEN: Final = "I lost the database while I did this command, so nothing was done. Give the command again."
 OUTDATED: Final = "What it is made from has changed meanwhile: ask for it again."
 MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between the clocks of platforms and ours
@@ -407,7 +407,7 @@ class Call:
         places = [id for id in (self.conversation.id, self.conversation.room_id) if id is not None]
         deleted = (await tx.messages.find_known([], [], [given, *places])).deleted
         if deleted.pop(given, None) is not None:
-            raise Refused(DELETED)
+            raise Refused(GIVEN_AND_DELETED)
         sent_at = self.incoming.sent_at or self.incoming.at
         if any(sent_at <= deleted_at for deleted_at in deleted.values()):
             raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, self.incoming.place.name))
@@ -417,7 +417,7 @@ class Call:
         see that this one lives."""
         match await tx.requests.hold(named_request(self.workspace, self.incoming), self.app.locks.number):
             case RequestState.DONE:
-                raise Refused(DONE)
+                raise Refused(DONE_BEFORE)
             case RequestState.TAKEN:
                 raise Refused(TAKEN)
 

@@ -24,7 +24,7 @@ MAX_DMS: Final = 100  # each takes a request
 MAX_UNLISTED: Final = 100  # archived threads, and what was deleted: each takes a request
 UNKNOWN_MESSAGE: Final = 10008  # Discord's error code for a message that does not exist
 UNKNOWN_CHANNEL: Final = 10003
-UNREADABLE: Final = "Discord does not let us read this channel."
+CHANNEL_UNREADABLE: Final = "Discord does not let us read this channel."
 PAGE_SIZE: Final = 100  # messages, which is Discord's maximum
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
 
@@ -98,7 +98,7 @@ class GuildHistory:
         found: object = channel.source.channel
         if found is None:
             if self._is_hidden_thread(channel.stored[0]):
-                raise Refused(UNREADABLE)
+                raise Refused(CHANNEL_UNREADABLE)
             try:
                 with translate_discord_errors():
                     found = await self._fetch(int(channel.id))
@@ -106,7 +106,7 @@ class GuildHistory:
                 yield [RoomDeleted(channel.stored[0].name, channel.stored[0].thread)]
                 return
         if not isinstance(found, Channel) or not _may_read(found):
-            raise Refused(UNREADABLE)
+            raise Refused(CHANNEL_UNREADABLE)
         async for page in self._reader.pages(found, channel.source, since):
             yield page
         if isinstance(found, discord.Thread) and channel.stored:
@@ -124,10 +124,10 @@ class GuildHistory:
         try:
             return await self._guild.fetch_channel(id)  # type: ignore[return-value]
         except discord.InvalidData as error:
-            raise Refused(UNREADABLE) from error
+            raise Refused(CHANNEL_UNREADABLE) from error
         except discord.NotFound as error:
             if error.code == UNKNOWN_CHANNEL:
-                raise _Deleted(UNREADABLE) from error
+                raise _Deleted(CHANNEL_UNREADABLE) from error
             raise
 
     def _is_hidden_thread(self, stored: FollowedConversation) -> bool:

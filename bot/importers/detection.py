@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.importers.archive import Archive
-from bot.importers.export import DISCORD, IRC, JSONL, MATRIX, MATTERMOST, SLACK, TEAMS, TELEGRAM, ZULIP
+from bot.importers.export import DISCORD_EXPORT, IRC, JSONL, MATRIX, MATTERMOST, SLACK_EXPORT, TEAMS, TELEGRAM, ZULIP
 from bot.importers.irc import is_irc_line
 from bot.script.events import EVENT_TYPES
 from composer.errors import BadInput
@@ -17,13 +17,13 @@ MAX_TRIED: Final = 50  # files of an archive, and lines of a log
 _NAMES: Final = (
     (ZULIP, re.compile(r"\A(?:.*/)?realm\.json")),
     (TEAMS, re.compile(r"\A(?:.*/)?(?:teamsList|channels_[^/]+)\.json", re.IGNORECASE)),
-    (SLACK, re.compile(r"\A(?:.*/)?(?:channels|groups|dms|mpims)\.json")),
+    (SLACK_EXPORT, re.compile(r"\A(?:.*/)?(?:channels|groups|dms|mpims)\.json")),
 )
 _CHAT: Final = (
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|(?:private|public)_(?:super)?group|\w+_channel)"'
 )
 _HEADS: Final = (  # all of a format's expressions are found in the first bytes of its files
-    (DISCORD, (re.compile(r'"guild"\s*:\s*\{'), re.compile(r'"channel"\s*:\s*\{'))),
+    (DISCORD_EXPORT, (re.compile(r'"guild"\s*:\s*\{'), re.compile(r'"channel"\s*:\s*\{'))),
     (MATRIX, (re.compile(r'"room_name"\s*:'), re.compile(r'"exported_by"\s*:'))),
     (TELEGRAM, (re.compile(r'"personal_information"\s*:|"chats"\s*:\s*\{|' + _CHAT),)),
     (

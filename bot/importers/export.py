@@ -32,8 +32,8 @@ UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (
 
 JSONL: Final = "jsonl"
 IRC: Final = "irc"
-SLACK: Final = "slack-export"
-DISCORD: Final = "discord-export"
+SLACK_EXPORT: Final = "slack-export"
+DISCORD_EXPORT: Final = "discord-export"
 MATTERMOST: Final = "mattermost"
 ZULIP: Final = "zulip"
 TELEGRAM: Final = "telegram"

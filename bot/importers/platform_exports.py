@@ -14,7 +14,7 @@ from bot.importers.discord_export import DiscordExport
 from bot.importers.export import (
     MATRIX,
     MATTERMOST,
-    SLACK,
+    SLACK_EXPORT,
     TEAMS,
     TELEGRAM,
     ZULIP,
@@ -70,7 +70,7 @@ def open_exports(
     archives = [opened.enter_context(Archive(path)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
     exports: list[PlatformExport] = []
-    if format == SLACK:
+    if format == SLACK_EXPORT:
         if options.public:
             raise BadInput("A Slack export contains which channels are public: leave out --public.")
         exports += [

@@ -21,7 +21,12 @@ MAX_AGE_SECONDS: Final = 30.0  # after which ids that another process was told o
 MAX_KNOWN: Final = 10_000  # ids by which messages came
 
 
-_CHANGES: Final = ("message_changed", "message_deleted", "channel_convert_to_private", "channel_convert_to_public")
+_CHANGING: Final = (
+    "message_changed",
+    "message_deleted",
+    "channel_convert_to_private",
+    "channel_convert_to_public",
+)
 
 
 class ChannelIds:
@@ -91,7 +96,7 @@ class SlackChannels:
         id = channel.get("id") if isinstance(channel, dict) else channel
         if not isinstance(id, str):
             return dict(event)
-        is_message = event.get("type") in ("message", "app_mention") and event.get("subtype") not in _CHANGES
+        is_message = event.get("type") in ("message", "app_mention") and event.get("subtype") not in _CHANGING
         await self.refresh(MAX_AGE_SECONDS if is_message and id in self._known else 0.0)
         self._known[id] = True
         name = self.ids.name(id)

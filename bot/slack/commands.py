@@ -40,7 +40,7 @@ from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
 
-MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
+MAX_EPHEMERAL_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 _GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
@@ -48,7 +48,7 @@ _MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was give
 _OK: Final = 200
 NO_PREVIEWS: Final = {"unfurl_links": False, "unfurl_media": False}  # Slack requests the address of a link for one
 MAX_TYPED: Final = 1_000  # messages that are known to have answered a question
-DONE: Final = "Done."  # the answer to a command that returns no text
+NO_TEXT: Final = "Done."  # the answer to a command that returns no text
 
 Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
 Respond = Callable[[Message], Awaitable[WebhookResponse]]
@@ -290,7 +290,7 @@ class SlackCommands:
         first: Slack has no files that only one person in a channel sees."""
         if answer.file is None:
             buttons = self._confirmations.buttons(incoming, answer)
-            return _parts(answer.text or DONE, buttons, incoming.place.thread or "")
+            return _parts(answer.text or NO_TEXT, buttons, incoming.place.thread or "")
         try:
             await self._files.send(incoming.user, answer.file)
         except NexusError as error:
@@ -342,7 +342,7 @@ def _parts(text: str, buttons: Sequence[Button] = (), thread: str = "") -> list[
     """A text as messages, the last of them with buttons; one with columns as code blocks, in which these stand under
     each other. `thread` is where the buttons are shown."""
     code = in_columns(text)
-    texts = [escaped(part, code=code) for part in split(fitted(text), MAX_MESSAGE_CHARS)] or [DONE]
+    texts = [escaped(part, code=code) for part in split(fitted(text), MAX_EPHEMERAL_CHARS)] or [NO_TEXT]
     parts: list[Message] = [{"text": part} for part in texts]
     if buttons and len(texts[-1]) <= MAX_SECTION_CHARS:
         shown = {"type": "section", "text": {"type": "mrkdwn", "text": texts[-1]}}

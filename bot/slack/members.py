@@ -12,7 +12,7 @@ from bot.slack.directory import SlackDirectory
 logger = structlog.get_logger()
 
 PAGE_SIZE: Final = 200
-UNKNOWN_USER: Final = "user_not_found"
+USER_NOT_FOUND: Final = "user_not_found"
 KINDS: Final = "private_channel,mpim"  # these need the scopes groups:read and mpim:read
 
 
@@ -41,7 +41,7 @@ class SlackMembers:
         try:
             return bool((await self._slack.call("users.info", user=person))["user"].get("deleted"))
         except SlackRefused as error:
-            if error.code == UNKNOWN_USER:
+            if error.code == USER_NOT_FOUND:
                 return True
             logger.warning("slack.members_refused", user=person, error=str(error))
             return False

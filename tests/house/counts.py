@@ -13,9 +13,18 @@ from tests.house.source import PRODUCT, Checkout, Module
 FORMS: Final = (
     "the event, as Slack sends it",
     "bot.slack.reading.SlackMessage",
+    "bot.platform.events.MessageReceived",
     "composer.model.Incoming",
     "composer.ingest.receive._NewMessage",
     "composer.model.Message",
+    "the row",
+)
+# The forms that an answer has, from the words of the model to the row and the post.
+ANSWER_FORMS: Final = (
+    "composer.turn.answers.DraftAnswer",
+    "composer.repositories.turns.Answer",
+    "composer.turn.delivery.OutgoingAnswer",
+    "composer.repositories.turns.Delivered",
     "the row",
 )
 # What such a message is given to on its way: from the request with Slack's event to the statement that stores it.
@@ -26,12 +35,18 @@ STEPS: Final = (
     "bot.slack.adapter.SlackAdapter._refuse_foreign",
     "bot.slack.adapter.SlackAdapter._on_event",
     "bot.slack.adapter.SlackAdapter._store_event",
+    "bot.slack.channels.SlackChannels.named",
     "bot.slack.reading.read_event",
     "bot.slack.reading.read_message",
+    "bot.slack.words.own_words",
+    "bot.slack.words.other_words",
+    "bot.slack.reading.attachment_of",
     "bot.slack.adapter.SlackAdapter._apply",
     "bot.slack.adapter.SlackAdapter._receive_message",
     "bot.slack.inbox.SlackInbox.receive_message",
     "bot.slack.inbox.SlackInbox._incoming",
+    "bot.slack.inbox.SlackInbox.resolve",
+    "bot.slack.inbox.SlackInbox._words",
     "bot.slack.inbox.SlackInbox.plain_text",
     "bot.slack.inbox.SlackInbox.place",
     "bot.slack.inbox.SlackInbox._files",
@@ -53,6 +68,7 @@ STEPS: Final = (
     "composer.ingest.resolution.ensure_members",
     "composer.ingest.receive._number",
     "composer.ingest.receive._message",
+    "composer.ingest.receive._follow_ups",
     "composer.repositories.messages.Messages.append",
 )
 # Where somebody who adds a route to the API has to name it: a file, and a text that it has while that is so.
@@ -207,6 +223,7 @@ def count(checkout: Checkout) -> dict[str, int]:
         "advisory locks of sessions": len(of_sessions),
         "steps of a Slack event until it is a row": sum(name in known for name in STEPS),
         "forms of a Slack event until it is a row": sum(name in known or " " in name for name in FORMS),
+        "forms of an answer until it is a row": sum(name in known or " " in name for name in ANSWER_FORMS),
         "class names with several meanings": len(several_meanings(checkout)),
         "constants with several values": len(several_values(checkout)),
         "composer/: rooms": len(graph),

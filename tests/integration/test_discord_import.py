@@ -12,7 +12,7 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.importers.export import DISCORD, ODD, ImportOptions
+from bot.importers.export import DISCORD_EXPORT, ODD, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
@@ -109,7 +109,7 @@ async def test_imported_messages_keep_their_content_and_have_the_ids_of_the_live
     harness: AppHarness, tmp_path: Path
 ) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    done = await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, public=("town",))
     room, posts = await read(harness, room_id(workspace_of(harness), TOWN), BEN)
     assert room is not None
     assert (room.name, room.private) == ("town", False)
@@ -129,14 +129,14 @@ async def test_imported_messages_keep_their_content_and_have_the_ids_of_the_live
 
 
 async def test_a_private_thread_becomes_a_room_for_those_who_posted_in_it(harness: AppHarness, tmp_path: Path) -> None:
-    await loaded(harness.app, DISCORD, town(tmp_path), closed(tmp_path), bot=NEXUS, public=("*",))
+    await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), closed(tmp_path), bot=NEXUS, public=("*",))
     assert await texts(harness, CLOSED, ANN) == ["ben gets a raise"]
     assert await texts(harness, CLOSED, BEN) is None
     assert "ben gets a raise" not in (await texts(harness, TOWN, BEN) or [])
 
 
 async def test_a_channel_of_unknown_visibility_is_imported_as_private(harness: AppHarness, tmp_path: Path) -> None:
-    done = await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS)
+    done = await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), thread(tmp_path), bot=NEXUS)
     room, _ = await read(harness, room_id(workspace_of(harness), TOWN), ANN)
     assert room is not None
     assert room.private
@@ -158,7 +158,7 @@ async def test_the_visibility_known_to_the_live_adapter_overrides_the_import_opt
         harness.app.database, workspace_of(harness), agents, STAFF, True, harness.clock.now(), create=True
     )
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
-    done = await loaded(harness.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
+    done = await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(harness, TOWN, "999") or []) == 3
     assert await texts(harness, STAFF, BEN) is None
     assert await texts(harness, STAFF, ANN) == ["hush"]
@@ -183,7 +183,7 @@ async def test_discord_is_asked_who_may_view_a_channel(
         ]
         with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
         async with open_harness(with_token) as harness:
-            done = await loaded(harness.app, DISCORD, *files)
+            done = await loaded(harness.app, DISCORD_EXPORT, *files)
             workspace = workspace_of(harness, str(guild.id))
             async with harness.app.database.transaction(workspace.tenant_id, "read") as tx:
                 found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
@@ -195,7 +195,7 @@ async def test_an_imported_message_delivered_by_the_live_adapter_is_a_duplicate(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, public=("town",))
     at = datetime(2026, 5, 4, 9, tzinfo=UTC)
     again = [
         (Place(ConversationKind.ROOM, TOWN, private=False), ANN, "1000"),
@@ -210,10 +210,10 @@ async def test_an_imported_message_delivered_by_the_live_adapter_is_a_duplicate(
 
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, public=("town",))
     before = await everything(harness, workspace_of(harness))
     harness.clock.tick()
-    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS)
+    done = await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS)
     assert (done.new, done.known) == (0, 6)
     assert await everything(harness, workspace_of(harness)) == before
     assert len(before["messages"]) == 6
@@ -227,17 +227,17 @@ async def test_dms_that_are_not_with_the_agent_alone_are_counted_and_skipped(
         dm(tmp_path, ann, ben),
         dm(tmp_path, ann, ben, agent, type="DirectGroupTextChat", name="group.json"),
     ]
-    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("*",))
+    done = await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, public=("*",))
     assert sum(count for why, count in done.skipped.items() if "not the agent's" in why) == 5
-    unknown = await loaded(harness.app, DISCORD, dm(tmp_path, ann, agent, name="a.json"))
+    unknown = await loaded(harness.app, DISCORD_EXPORT, dm(tmp_path, ann, agent, name="a.json"))
     assert (unknown.new, unknown.skipped.total()) == (0, 2)
 
 
 async def test_dms_of_a_user_whose_guild_is_unknown_need_a_workspace(harness: AppHarness, tmp_path: Path) -> None:
     path = dm(tmp_path, ann, agent)
-    done = await loaded(harness.app, DISCORD, path, bot=NEXUS)
+    done = await loaded(harness.app, DISCORD_EXPORT, path, bot=NEXUS)
     assert any("--workspace" in why for why in done.skipped)
-    await loaded(harness.app, DISCORD, path, bot=NEXUS, workspace=GUILD)
+    await loaded(harness.app, DISCORD_EXPORT, path, bot=NEXUS, workspace=GUILD)
     assert await private_messages(harness, ANN) == ["hello from ann"]
 
 
@@ -245,7 +245,7 @@ async def test_the_bot_is_identified_by_its_token(harness: AppHarness, tmp_path:
     token = base64.urlsafe_b64encode(NEXUS.encode()).decode().rstrip("=") + ".x.y"
     settings = harness.app.settings.model_copy(update={"discord_token": SecretStr(token)})
     with ExitStack() as opened:
-        found = open_exports([town(tmp_path)], DISCORD, ImportOptions(), settings, opened)[0].survey
+        found = open_exports([town(tmp_path)], DISCORD_EXPORT, ImportOptions(), settings, opened)[0].survey
     assert (found.read, found.loadable) == (5, 3)
 
 
@@ -256,16 +256,16 @@ async def test_a_folder_and_a_zip_are_read_alike(harness: AppHarness, tmp_path: 
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
         for file in files:
             packed.write(file, file.name)
-    assert (await loaded(harness.app, DISCORD, folder, bot=NEXUS)).new == 5
-    assert (await loaded(harness.app, DISCORD, tmp_path / "export.zip", bot=NEXUS)).known == 5
+    assert (await loaded(harness.app, DISCORD_EXPORT, folder, bot=NEXUS)).new == 5
+    assert (await loaded(harness.app, DISCORD_EXPORT, tmp_path / "export.zip", bot=NEXUS)).known == 5
 
 
 async def test_importing_into_one_room_adds_no_private_messages(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), closed(tmp_path)]
-    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive", public=("town",))
+    done = await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, room="archive", public=("town",))
     assert "ben gets a raise" not in (await texts(harness, "archive", BEN) or ["ben gets a raise"])
     assert any("does not load into another room" in why for why in done.skipped)
-    undeclared = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive")
+    undeclared = await loaded(harness.app, DISCORD_EXPORT, *files, bot=NEXUS, room="archive")
     assert (undeclared.new, undeclared.known) == (0, 0), "nothing says that #town is public"
 
 
@@ -274,7 +274,7 @@ async def test_importing_into_one_room_adds_no_private_messages(harness: AppHarn
 
 def refusal_of(path: Path, harness: AppHarness) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], DISCORD, ImportOptions(), harness.app.settings, opened)
+        open_exports([path], DISCORD_EXPORT, ImportOptions(), harness.app.settings, opened)
     return str(error.value)
 
 
@@ -282,7 +282,7 @@ def test_a_misspelt_name_of_a_public_channel_is_refused(harness: AppHarness, tmp
     path = town(tmp_path)
     for public in (("twon",), ("town", "twon")):
         with ExitStack() as opened, pytest.raises(BadInput) as error:
-            open_exports([path], DISCORD, ImportOptions(public=public), harness.app.settings, opened)
+            open_exports([path], DISCORD_EXPORT, ImportOptions(public=public), harness.app.settings, opened)
         assert str(error.value) == ("--public names twon, and there is no such room in these files, which have: town.")
 
 
@@ -291,7 +291,7 @@ async def test_what_cannot_be_read_is_named_with_its_position_and_the_rest_is_re
 ) -> None:
     path = town(tmp_path)
     whole = path.read_text()
-    messages = (await loaded(harness.app, DISCORD, path)).new
+    messages = (await loaded(harness.app, DISCORD_EXPORT, path)).new
     others = messages - 1
     cut = whole[: whole.index('"right,')]
     for content, named, known in (
@@ -306,7 +306,7 @@ async def test_what_cannot_be_read_is_named_with_its_position_and_the_rest_is_re
         (whole + "x", f"{path}:{whole.count(chr(10)) + 1}: this is not JSON (there is more after the end", messages),
     ):
         path.write_text(content)
-        done = await loaded(harness.app, DISCORD, path)
+        done = await loaded(harness.app, DISCORD_EXPORT, path)
         assert done.odd[0].startswith(named)
         assert (done.known, done.skipped[ODD]) == (known, 1), named
         assert named in done.odd_sentence()
@@ -335,7 +335,7 @@ async def test_a_long_file_is_read_in_chunks_without_loss(harness: AppHarness, t
     path = discord_file(tmp_path / "long.json", {"id": TOWN, "name": "town"}, posts)
     assert path.stat().st_size > 2**22
     path.write_text(json.dumps(json.loads(path.read_text()), ensure_ascii=False), encoding="utf-8-sig")
-    await loaded(harness.app, DISCORD, path, public=("*",))
+    await loaded(harness.app, DISCORD_EXPORT, path, public=("*",))
     messages = (await read(harness, room_id(workspace_of(harness), TOWN), ANN))[1] or []
     expected = {entry["id"]: entry["content"] for entry in posts}
     assert {m.external_id: m.text for m in messages}.items() <= expected.items()
@@ -343,11 +343,11 @@ async def test_a_long_file_is_read_in_chunks_without_loss(harness: AppHarness, t
 
 
 async def test_a_channel_stored_as_private_is_not_made_public_by_an_option(harness: AppHarness, tmp_path: Path) -> None:
-    await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS)
+    await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), bot=NEXUS)
     before = await texts(harness, TOWN, ANN)
     with pytest.raises(BadInput, match="#town is stored as private, and what was stored in private stays private"):
-        await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
-    again = await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
+        await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
+    again = await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), bot=NEXUS, public=("*",))
     assert again.new == 0
     assert await texts(harness, TOWN, ANN) == before
     assert await texts(harness, TOWN, ANN, thread=THREAD) is None
@@ -372,7 +372,7 @@ async def test_text_attachments_in_the_export_are_read_as_the_live_adapter_reads
     files.append({"fileName": "out.txt", "url": "../secret.txt"})
     channel = {"id": TOWN, "type": "GuildTextChat", "name": "town", "categoryId": None}
     discord_file(folder / "town.json", channel, [discord_said("1000", ann, "see", attachments=files)])
-    done = await loaded(harness.app, DISCORD, folder, bot=NEXUS, public=("town",))
+    done = await loaded(harness.app, DISCORD_EXPORT, folder, bot=NEXUS, public=("town",))
     _, posts = await read(harness, room_id(workspace_of(harness), TOWN), ANN)
     assert posts is not None
     read_as = [a.text or a.note for a in posts[0].attachments]

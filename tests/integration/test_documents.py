@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.importers.export import MATTERMOST, SLACK, TELEGRAM
+from bot.importers.export import MATTERMOST, SLACK_EXPORT, TELEGRAM
 from bot.script.places import incoming, place_of
 from composer.errors import Refused, Unavailable
 from composer.ingest import file_texts
@@ -346,7 +346,7 @@ async def test_documents_that_lie_in_an_export_are_read(
         (slack / name).write_text(json.dumps(content))
     (slack / "__uploads" / "F1").mkdir(parents=True)
     (slack / "__uploads" / "F1" / "plan.pdf").write_bytes(SUPPER)
-    for format, path in ((MATTERMOST, mattermost), (TELEGRAM, telegram), (SLACK, slack)):
+    for format, path in ((MATTERMOST, mattermost), (TELEGRAM, telegram), (SLACK_EXPORT, slack)):
         done = await loaded(harness.app, format, path)
         assert done.new == 1, format
     connection = await asyncpg.connect(settings.database_url)

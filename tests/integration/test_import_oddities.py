@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.importers.export import BETWEEN_PEOPLE, DISCORD, ODD, SLACK, UNKNOWN_PLACE, ImportOptions
+from bot.importers.export import BETWEEN_PEOPLE, DISCORD_EXPORT, ODD, SLACK_EXPORT, UNKNOWN_PLACE, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer.errors import BadInput
 from tests.integration.test_slack_import import texts
@@ -88,7 +88,7 @@ async def test_what_is_no_message_of_slack_is_left_out_and_counted(
     harness: AppHarness, tmp_path: Path, name: str, pack: Callable[[Path, Mapping[str, Any]], Path]
 ) -> None:
     content = APPLE if "._" in name or not name.endswith(".json") else CANVAS
-    done = await loaded(harness.app, SLACK, pack(tmp_path / "e", slack(None, **{name: content})))
+    done = await loaded(harness.app, SLACK_EXPORT, pack(tmp_path / "e", slack(None, **{name: content})))
     assert (done.read, done.new, done.left_out.files, done.odd) == (1, 1, 1, [])
     assert done.as_json()["files_without_messages"] == 1
     assert "1 file without messages" in done.sentence()
@@ -111,7 +111,7 @@ async def test_an_odd_message_of_slack_is_skipped_and_named(
     harness: AppHarness, tmp_path: Path, odd: Any, what: str
 ) -> None:
     files = slack({"general/2026-05-04.json": [HELLO, odd]})
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))
     assert (done.read, done.new, dict(done.skipped)) == (2, 1, {ODD: 1})
     assert done.odd[0].startswith(f"{tmp_path / 'e.zip'}: general/2026-05-04.json: message 2: ")
     assert what in done.odd[0]
@@ -123,7 +123,7 @@ async def test_a_day_that_is_no_list_of_messages_is_skipped_and_named(
     harness: AppHarness, tmp_path: Path, content: bytes
 ) -> None:
     days = {"general/2026-05-03.json": content, "general/2026-05-04.json": [HELLO]}
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", slack(days)))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", slack(days)))
     assert (done.new, dict(done.skipped)) == (1, {ODD: 1})
     assert "general/2026-05-03.json" in done.odd[0]
 
@@ -134,7 +134,7 @@ async def test_a_list_that_cannot_be_read_is_named_and_its_channels_are_not_load
 ) -> None:
     secret = [slack_said("1777885200.000100", ALICE, "secret")]
     files = {**slack(), "groups.json": content, "leads/2026-05-04.json": secret}
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))
     assert (done.new, dict(done.skipped)) == (1, {UNKNOWN_PLACE: 1})
     assert "groups.json" in done.odd[0]
 
@@ -148,20 +148,20 @@ async def test_the_workspace_is_taken_from_the_messages_where_no_list_names_it(
     if people is not None:
         users = [{**slack_user(ALICE, "alice"), "team_id": "E0ORG"}]
         files["org_users.json" if people == "org" else "users.json"] = users if people == "org" else people
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))
     assert (done.new, {workspace for workspace, _ in done.rooms}) == (1, {TEAM})
 
 
 async def test_a_zip_with_backslashes_between_folders_is_read(harness: AppHarness, tmp_path: Path) -> None:
     files = {name.replace("/", "\\"): content for name, content in slack().items()}
-    assert (await loaded(harness.app, SLACK, packed(tmp_path / "e", files))).new == 1
+    assert (await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))).new == 1
 
 
 async def test_odd_people_and_channels_are_skipped_and_named(harness: AppHarness, tmp_path: Path) -> None:
     files = slack()
     files["users.json"] += [{"name": "nobody"}, None, {**slack_user("U9", "nil"), "profile": None}]
     files["channels.json"] += [{"name": "no id"}]
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))
     assert done.new == 1
     assert [entry.partition(": ")[2] for entry in done.odd] == [
         "users.json: entry 3: `id`: field required.",
@@ -181,7 +181,7 @@ async def test_a_channel_is_found_by_its_name_in_each_normal_form(
 ) -> None:
     files = slack({f"{unicodedata.normalize(form, name)}/2026-05-04.json": [HELLO]})
     files["channels.json"] = [{"id": GENERAL, "name": unicodedata.normalize("NFC", name), "members": [ALICE]}]
-    done = await loaded(harness.app, SLACK, pack(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, pack(tmp_path / "e", files))
     assert (done.new, dict(done.skipped)) == (1, {})
 
 
@@ -209,7 +209,7 @@ async def test_a_zip_without_the_flag_for_utf_8_is_read(
             archive.writestr(entry, json.dumps(content))
     with zipfile.ZipFile(path) as archive:
         assert not any(entry.flag_bits & 0x800 for entry in archive.infolist())
-    assert (await loaded(harness.app, SLACK, path)).new == 1
+    assert (await loaded(harness.app, SLACK_EXPORT, path)).new == 1
 
 
 async def test_a_folder_unpacked_with_bytes_or_escapes_in_its_names_is_read(
@@ -219,14 +219,14 @@ async def test_a_folder_unpacked_with_bytes_or_escapes_in_its_names_is_read(
         place = tmp_path / written.encode("ascii", "replace").decode()
         files = slack({f"{written}/2026-05-04.json": [HELLO]})
         files["channels.json"] = [{"id": GENERAL, "name": "café"}]
-        done = await loaded(harness.app, SLACK, folder(place, files))
+        done = await loaded(harness.app, SLACK_EXPORT, folder(place, files))
         assert (done.new + done.known, dict(done.skipped)) == (1, {}), written
 
 
 async def test_a_grid_export_names_people_from_its_org_users(harness: AppHarness, tmp_path: Path) -> None:
     files = slack()
     files["org_users.json"] = files.pop("users.json")
-    await loaded(harness.app, SLACK, packed(tmp_path / "e", files), workspace=TEAM)
+    await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files), workspace=TEAM)
     workspaces = {
         "org_users.json": [slack_user(ALICE, "alice"), {**slack_user("W9", "walt"), "team_id": "E0ORG"}],
         "dms.json": [],
@@ -237,7 +237,7 @@ async def test_a_grid_export_names_people_from_its_org_users(harness: AppHarness
     }
     path = packed(tmp_path / "grid", workspaces)
     with ExitStack() as opened:
-        surveyed = open_exports([path], SLACK, ImportOptions(), harness.app.settings, opened)
+        surveyed = open_exports([path], SLACK_EXPORT, ImportOptions(), harness.app.settings, opened)
         found = [(each.survey.workspaces, each.survey.loadable, each.export.people.get(ALICE)) for each in surveyed]
     assert found == [(set(), 0, "Alice"), ({TEAM}, 1, "Alice"), ({"T2"}, 2, "Alice")]
 
@@ -247,7 +247,7 @@ async def test_people_of_other_workspaces_are_called_by_their_names(harness: App
     asked = slack_said("1777885301.000100", ALICE, "<@UFAR> and <@UGONE>?")
     unknown = slack_said("1777885302.000100", "UGONE", "bye")
     files = slack({"general/2026-05-04.json": [guest, asked, unknown]})
-    done = await loaded(harness.app, SLACK, packed(tmp_path / "e", files))
+    done = await loaded(harness.app, SLACK_EXPORT, packed(tmp_path / "e", files))
     assert done.new == 3
     assert await texts(harness, GENERAL, BOB) == ["hi", "@Fara Way and @UGONE?", "bye"]
 
@@ -260,7 +260,7 @@ async def test_a_channel_of_which_nothing_is_read_is_told(harness: AppHarness, t
     }
     with ExitStack() as opened:
         surveyed = open_exports(
-            [packed(tmp_path / "e", slack(days))], SLACK, ImportOptions(), harness.app.settings, opened
+            [packed(tmp_path / "e", slack(days))], SLACK_EXPORT, ImportOptions(), harness.app.settings, opened
         )
     found = surveyed[0].survey
     assert dict(found.skipped) == {UNKNOWN_PLACE: 1, BETWEEN_PEOPLE: 1}
@@ -271,7 +271,7 @@ async def test_a_channel_of_which_nothing_is_read_is_told(harness: AppHarness, t
 async def test_a_zip_of_nothing_but_unreadable_messages_is_refused(harness: AppHarness, tmp_path: Path) -> None:
     path = packed(tmp_path / "e", slack({"general/2026-05-04.json": [{"text": "x"}]}))
     with ExitStack() as opened, pytest.raises(BadInput, match="message 1: `ts`: field required"):
-        open_exports([path], SLACK, ImportOptions(), harness.app.settings, opened)
+        open_exports([path], SLACK_EXPORT, ImportOptions(), harness.app.settings, opened)
 
 
 # --- Discord ---------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ async def test_what_is_no_export_of_discord_is_left_out_and_counted(
 ) -> None:
     town = discord_file(tmp_path / "town.json", {"id": "200", "name": "town"}, [discord_said("1000", ann, "hello")])
     files = {"town.json": town.read_bytes(), name: content}
-    done = await loaded(harness.app, DISCORD, pack(tmp_path / "e", files), public=("*",))
+    done = await loaded(harness.app, DISCORD_EXPORT, pack(tmp_path / "e", files), public=("*",))
     assert (done.new, done.left_out.files, done.odd) == (1, 1, [])
 
 
@@ -312,6 +312,6 @@ async def test_a_channel_whose_file_cannot_be_read_is_named(harness: AppHarness,
     cut = tmp_path / "yard.json"
     cut.write_text('{"guild": {"id": "100"}, "channel"')
     files = {path.name: path.read_bytes() for path in (good, bad, cut)}
-    done = await loaded(harness.app, DISCORD, packed(tmp_path / "e", files), public=("*",))
+    done = await loaded(harness.app, DISCORD_EXPORT, packed(tmp_path / "e", files), public=("*",))
     assert done.new == 1
     assert ["hall.json: `id`" in done.odd[0], "yard.json:1: this is not JSON" in done.odd[1]] == [True, True]

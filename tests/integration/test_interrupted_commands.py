@@ -6,7 +6,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from bot.commands.command import DONE, TAKEN, CommandAnswer
+from bot.commands.command import DONE_BEFORE, TAKEN, CommandAnswer
 from bot.commands.idempotency import (
     InterruptedCommand,
     adopt_interrupted,
@@ -175,7 +175,7 @@ async def test_what_was_erased_before_the_database_failed_is_not_erased_again(
     await office.say("alice", "zqplum", **ROOM)
     answer = await answer_interrupted(office.app, workspace, found, never)
     assert answer.text.startswith("I did `/nexus forget`")
-    with pytest.raises(Refused, match=DONE):
+    with pytest.raises(Refused, match=DONE_BEFORE):
         await run_command(office.app, workspace, found.incoming)
     assert await rows(settings, "SELECT text FROM messages WHERE text = 'zqplum'") == ["zqplum"]
 

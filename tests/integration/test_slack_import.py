@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.importers.export import SLACK, ImportOptions
+from bot.importers.export import SLACK_EXPORT, ImportOptions
 from bot.importers.export_loading import load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
@@ -92,7 +92,7 @@ async def texts(harness: AppHarness, room: str, user: str, thread: str | None = 
 
 
 async def test_messages_keep_their_data_and_get_the_ids_of_the_adapter(harness: AppHarness, tmp_path: Path) -> None:
-    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     room = room_id(here(harness), GENERAL)
     general, stored = await read(harness, room, BOB)
     assert general is not None
@@ -122,7 +122,7 @@ async def test_messages_keep_their_data_and_get_the_ids_of_the_adapter(harness: 
 
 
 async def test_a_private_channel_is_readable_only_to_its_present_members(harness: AppHarness, tmp_path: Path) -> None:
-    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     stored = ["carol gets a raise", "I am leaving this channel"]
     assert await texts(harness, LEADS, CAROL) == stored
     assert await texts(harness, LEADS, ALICE) == stored
@@ -134,7 +134,7 @@ async def test_a_private_channel_is_readable_only_to_its_present_members(harness
 async def test_an_imported_message_that_the_adapter_delivers_too_is_stored_once(
     harness: AppHarness, tmp_path: Path
 ) -> None:
-    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     at = datetime(2026, 5, 4, 9, tzinfo=UTC)
     again = [
         (Place(ConversationKind.ROOM, GENERAL, private=False), ALICE, "1777885200.000100"),
@@ -152,10 +152,10 @@ async def test_an_imported_message_that_the_adapter_delivers_too_is_stored_once(
 
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
-    await loaded(harness.app, SLACK, path, bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, path, bot=BOT)
     before = await all_slack_rows(harness)
     harness.clock.tick()
-    done = await loaded(harness.app, SLACK, path, bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, path, bot=BOT)
     assert done.new == 0
     assert done.known == 8
     assert await all_slack_rows(harness) == before
@@ -170,7 +170,7 @@ async def all_slack_rows(harness: AppHarness) -> dict[str, list[str]]:
 async def test_without_the_name_of_the_agent_no_private_conversation_is_imported(
     harness: AppHarness, tmp_path: Path
 ) -> None:
-    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"))
+    done = await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"))
     assert done.skipped.total() == 1 + 3, "a system message, and all private messages"
     dm = conversation_id(
         here(harness),
@@ -185,7 +185,7 @@ async def test_the_agent_is_identified_by_the_app_of_its_token(harness: AppHarne
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         token = harness.app.settings.model_validate({"home": tmp_path, "slack_app_token": "xapp-1-A0NEXUS-1-abc"})
-        found = open_exports([path], SLACK, ImportOptions(), token, opened)[0].survey
+        found = open_exports([path], SLACK_EXPORT, ImportOptions(), token, opened)[0].survey
     assert found.loadable == 8
 
 
@@ -200,7 +200,7 @@ async def test_a_group_dm_is_private_and_imported_only_if_the_agent_is_a_member(
         "mpdm-with/2026-05-04": [slack_said("1777885200.000100", BOB, "with")],
         "mpdm-without/2026-05-04": [slack_said("1777885200.000100", BOB, "without")],
     }
-    await loaded(harness.app, SLACK, SlackZip(days, mpims=mpims).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(days, mpims=mpims).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(harness, "GWITH", ALICE) == ["with"]
     assert await texts(harness, "GWITH", CAROL) is None
     assert (await read(harness, room_id(here(harness), "GWITHOUT"), BOB))[0] is None
@@ -214,7 +214,7 @@ async def test_messages_from_before_a_channel_became_public_stay_private(harness
             slack_said("1777971700.000100", ALICE, "in the open"),
         ],
     }
-    done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
+    done = await loaded(harness.app, SLACK_EXPORT, SlackZip(days).write(tmp_path / "e.zip"))
     assert await texts(harness, GENERAL, BOB) == ["in the open"]
     assert any("private that is public now" in why for why in done.skipped)
 
@@ -224,7 +224,7 @@ async def test_a_private_channel_that_became_public_since_the_export_gets_nothin
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
     await set_room_private(harness.app.database, here(harness), agents, LEADS, False, harness.clock.now(), create=True)
-    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(harness, LEADS, ALICE) == []
 
 
@@ -239,7 +239,7 @@ async def test_of_a_channel_that_became_public_again_only_later_messages_are_imp
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
     await harness.app.receive(here(harness), [first], answer=False)
-    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(harness, GENERAL, ALICE) == ["open", "", "build 7 is green"]
 
 
@@ -249,7 +249,7 @@ async def test_a_public_channel_that_became_private_since_the_export_stays_priva
     agents = harness.app.directory.agents(here(harness).tenant_id)
     await set_room_private(harness.app.database, here(harness), agents, GENERAL, True, harness.clock.now(), create=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
-    await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
+    await loaded(harness.app, SLACK_EXPORT, SlackZip(days).write(tmp_path / "e.zip"))
     general, _ = await read(harness, room_id(here(harness), GENERAL), ALICE)
     assert general is not None
     assert general.private
@@ -265,22 +265,22 @@ async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness
         await tx.people.set_opted_out(user_id(here(harness), BOB), True)
         leads = room_id(here(harness), LEADS)
         await tx.conversations.set_recording_policy(leads, RecordingPolicy.OFF, harness.app.clock.now())
-    done = await loaded(harness.app, SLACK, path, bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, path, bot=BOT)
     assert done.new == 3, "the messages of alice and a bot, except in the room that stores nothing"
     assert sum(count for why, count in done.skipped.items() if "opted out" in why) == 5
 
 
 async def test_importing_into_one_room_adds_nothing_private_to_it(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
-    done = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, path, room="archive", bot=BOT)
     stored = await texts(harness, "archive", BOB)
     assert stored is not None
     assert "carol gets a raise" not in stored
     assert "build 7 is green" in stored
     assert any("does not load into another room" in why for why in done.skipped)
-    again = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
+    again = await loaded(harness.app, SLACK_EXPORT, path, room="archive", bot=BOT)
     assert again.new == 0
-    await loaded(harness.app, SLACK, path, room="leads", bot=BOT)
+    await loaded(harness.app, SLACK_EXPORT, path, room="leads", bot=BOT)
     assert "carol gets a raise" in (await texts(harness, LEADS, ALICE) or [])
     assert await texts(harness, LEADS, BOB) is None, "the import does not change the privacy of the room"
 
@@ -289,13 +289,13 @@ async def test_a_folder_and_a_zip_with_a_folder_around_it_are_read_alike(harness
     path = SlackZip(WHOLE).write(tmp_path / "e.zip", prefix="Acme export/")
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
-    assert (await loaded(harness.app, SLACK, path, bot=BOT)).new == 8
-    assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).known == 8
+    assert (await loaded(harness.app, SLACK_EXPORT, path, bot=BOT)).new == 8
+    assert (await loaded(harness.app, SLACK_EXPORT, tmp_path / "unpacked", bot=BOT)).known == 8
 
 
 async def test_a_folder_that_no_list_names_is_not_imported(harness: AppHarness, tmp_path: Path) -> None:
     days = WHOLE | {"mystery/2026-05-04": [slack_said("1777885200.000100", ALICE, "whose is this?")]}
-    done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
     assert done.new == 8
     assert any("of an unknown kind" in why for why in done.skipped)
 
@@ -305,7 +305,7 @@ async def test_a_folder_that_no_list_names_is_not_imported(harness: AppHarness, 
 
 def refused(path: Path, harness: AppHarness, **wanted: Any) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], SLACK, ImportOptions(**wanted), harness.app.settings, opened)
+        open_exports([path], SLACK_EXPORT, ImportOptions(**wanted), harness.app.settings, opened)
     return str(error.value)
 
 
@@ -359,13 +359,13 @@ async def test_symlinks_out_of_a_folder_are_not_followed(harness: AppHarness, tm
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
     (tmp_path / "unpacked" / "general" / "2026-05-09.json").symlink_to(outside)
-    assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).new == 8
+    assert (await loaded(harness.app, SLACK_EXPORT, tmp_path / "unpacked", bot=BOT)).new == 8
 
 
 async def test_an_interrupted_import_gives_nobody_access(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
-        surveyed = open_exports([path], SLACK, ImportOptions(bot=BOT), harness.app.settings, opened)[0]
+        surveyed = open_exports([path], SLACK_EXPORT, ImportOptions(bot=BOT), harness.app.settings, opened)[0]
         progress: list[int] = []
 
         def interrupt(count: int) -> None:
@@ -397,7 +397,7 @@ async def test_an_export_brings_back_nothing_under_a_later_id_of_a_channel(
     if split:  # before Slack told whose id it is
         await say_and_erase(LEADS, BOB, "1777885400.000100")
     await add_room_id(harness.app.database, workspace, "GFIRST", LEADS)
-    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    done = await loaded(harness.app, SLACK_EXPORT, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert not await texts(harness, LEADS, ALICE)
     assert await texts(harness, "GFIRST", ALICE) == ([] if split else ["I am leaving this channel"])
     assert await texts(harness, "GFIRST", BOB) is None

@@ -12,7 +12,7 @@ import pytest
 from bot.console import imports, schedule
 from bot.console.cli import history as history_commands
 from bot.console.doctor import check_receipt
-from bot.importers.export import DISCORD, SLACK
+from bot.importers.export import DISCORD_EXPORT, SLACK_EXPORT
 from bot.importers.history import import_history, read_history
 from composer.errors import NotFound
 from composer.ingest import imports as runs
@@ -149,12 +149,12 @@ async def work(harness: AppHarness) -> None:
         assert (await schedule.run(harness.app, job, harness.clock.now())).state == "done"
 
 
-@pytest.mark.parametrize("format", ["jsonl", SLACK, DISCORD])
+@pytest.mark.parametrize("format", ["jsonl", SLACK_EXPORT, DISCORD_EXPORT])
 async def test_after_it_every_table_is_as_it_was(harness: AppHarness, tmp_path: Path, format: str) -> None:
     harness.clock.set(datetime(2026, 6, 1, 9, 0, tzinfo=UTC))
     await harness.say("alice", "The quay is wet, we decided.", room="harbour")
     await harness.say("alice", "for you alone", dm="nexus")
-    if format == SLACK:  # the room is known to the live adapter, with one of its people
+    if format == SLACK_EXPORT:  # the room is known to the live adapter, with one of its people
         await set_room_private(
             harness.app.database,
             harness.app.directory.workspace("slack", TEAM),
@@ -168,11 +168,11 @@ async def test_after_it_every_table_is_as_it_was(harness: AppHarness, tmp_path: 
     before, run = await rows_by_table(harness), ImportRun(uuid4(), "old")
     if format == "jsonl":
         await load(harness, history(tmp_path, *OLD), run=run)
-    elif format == SLACK:
+    elif format == SLACK_EXPORT:
         path = SlackZip(WHOLE).write(tmp_path / "export.zip")
-        assert (await loaded(harness.app, SLACK, path, bot=BOT, run=run)).new == 8
+        assert (await loaded(harness.app, SLACK_EXPORT, path, bot=BOT, run=run)).new == 8
     else:
-        assert (await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, run=run)).new > 3
+        assert (await loaded(harness.app, DISCORD_EXPORT, town(tmp_path), thread(tmp_path), bot=NEXUS, run=run)).new > 3
     await work(harness)
     assert await rows_by_table(harness) != before
     await undo(harness, await find_import(harness.app.database, short_id(run.id)))

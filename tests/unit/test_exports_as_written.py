@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.importers.export import DISCORD, NOTICES, SLACK, ImportOptions
+from bot.importers.export import DISCORD_EXPORT, NOTICES, SLACK_EXPORT, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer.model import Incoming
 from composer.settings import Settings
@@ -38,11 +38,11 @@ def read(format: str, path: Path) -> tuple[list[Incoming], list[str]]:
 
 
 def slack(path: Path, *messages: dict[str, Any]) -> tuple[list[Incoming], list[str]]:
-    return read(SLACK, SlackZip(days={"general/2026-05-04": list(messages)}).write(path / "export.zip"))
+    return read(SLACK_EXPORT, SlackZip(days={"general/2026-05-04": list(messages)}).write(path / "export.zip"))
 
 
 def discord(path: Path, *messages: dict[str, Any]) -> tuple[list[Incoming], list[str]]:
-    return read(DISCORD, discord_file(path / "town.json", {"id": TOWN, "name": "town"}, messages))
+    return read(DISCORD_EXPORT, discord_file(path / "town.json", {"id": TOWN, "name": "town"}, messages))
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from bot.console.cli.invocation import Json, load_settings, print_json, read_or_
 from bot.console.cli.optional_values import ALL
 from bot.importers.detection import format_of
 from bot.importers.export import (
-    DISCORD,
+    DISCORD_EXPORT,
     IRC,
     JSONL,
     MATRIX,
     MATTERMOST,
     MAX_LISTED_NAMES,
-    SLACK,
+    SLACK_EXPORT,
     TEAMS,
     TELEGRAM,
     ZULIP,
@@ -82,8 +82,8 @@ class HistoryFormat(StrEnum):
 
     JSONL = JSONL
     IRC = IRC
-    SLACK = SLACK
-    DISCORD = DISCORD
+    SLACK = SLACK_EXPORT
+    DISCORD = DISCORD_EXPORT
     MATTERMOST = MATTERMOST
     ZULIP = ZULIP
     TELEGRAM = TELEGRAM

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.importers.export import DISCORD, SLACK
+from bot.importers.export import DISCORD_EXPORT, SLACK_EXPORT
 from composer.settings import Settings
 from tests.support.databases import EMPTY_TENANTS
 from tests.support.discord.harness import on_discord, point_at
@@ -76,12 +76,12 @@ async def test_slack_events_and_a_slack_export_store_the_same_messages(settings:
             await running.settle()
             from_adapter = await stored_messages(settings)
             path = slack_export(office, leads, dm, tmp_path / "export.zip")
-            done = await loaded(running.app, SLACK, path, bot=office.team.bot_user)
+            done = await loaded(running.app, SLACK_EXPORT, path, bot=office.team.bot_user)
             assert (done.new, done.known) == (0, 6)
             assert await stored_messages(settings) == from_adapter
         await empty(settings)
         async with office.open() as quiet:
-            assert (await loaded(quiet.app, SLACK, path, bot=office.team.bot_user)).new == 6
+            assert (await loaded(quiet.app, SLACK_EXPORT, path, bot=office.team.bot_user)).new == 6
         assert await stored_messages(settings) == from_adapter, "an import alone stores all of it as the adapter did"
         async with office.socket() as again:
             await again.settle()
@@ -132,12 +132,12 @@ async def test_discord_events_and_a_discord_export_store_the_same_messages(
             await discord.stored("bob gets a raise")
             from_adapter = await stored_messages(settings)
             files = [exported(server, channel, tmp_path) for channel in (room, staff)]
-            done = await loaded(discord.app, DISCORD, *files, bot=str(server.bot.id))
+            done = await loaded(discord.app, DISCORD_EXPORT, *files, bot=str(server.bot.id))
             assert (done.new, done.known) == (0, 3)
             assert await stored_messages(settings) == from_adapter
         await empty(settings)
         async with on_discord(settings, server, guild) as again:
-            done = await loaded(again.app, DISCORD, *files, bot=str(server.bot.id))
+            done = await loaded(again.app, DISCORD_EXPORT, *files, bot=str(server.bot.id))
             assert (done.new, done.assumed_private) == (3, set()), "Discord was asked which channels are private"
             assert await stored_messages(settings) == from_adapter, (
                 "an import alone stores all of it as the adapter did"
