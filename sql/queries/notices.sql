@@ -1,7 +1,7 @@
 -- name: notice_begin
 -- Get the destination of a conversation's first notice, what it says (a room's recording policy; in a DM whether rooms
 -- may be read there), and whether this is the first attempt to post it; no row when it is posted already. A DM gets one
--- while its person has not decided that, and was not asked in a DM with another agent. The first `message` is stored as
+-- while its person has not decided that, is no guest, and was not asked in a DM with another agent. The first `message` is stored as
 -- the one that the notice follows, and never replaced.
 UPDATE conversations AS c SET noticed_at = coalesce(c.noticed_at, :now), notice_for = coalesce(c.notice_for, :message)
 FROM (
@@ -11,7 +11,7 @@ FROM (
                               AND i.workspace = b.workspace
     WHERE b.tenant_id = :tenant_id AND b.id = :conversation_id AND b.notice_id IS NULL
           AND (b.kind = 'room'
-               OR b.kind = 'dm' AND (b.noticed_at IS NOT NULL OR NOT u.reads_rooms AND NOT EXISTS (
+               OR b.kind = 'dm' AND (b.noticed_at IS NOT NULL OR NOT u.reads_rooms AND i.trust IS DISTINCT FROM 'guest' AND NOT EXISTS (
                     SELECT FROM conversations AS other WHERE other.tenant_id = :tenant_id AND other.kind = 'dm'
                         AND other.user_id = b.user_id AND other.id <> b.id AND other.noticed_at IS NOT NULL)))
     ORDER BY i.external_id LIMIT 1 FOR UPDATE OF b

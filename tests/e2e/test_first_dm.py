@@ -12,8 +12,9 @@ from bot.delivery.offers import ASKED_AGAIN, NOT_YOURS, OFFER_PREFIX, Press, but
 from composer.memory.forget import RETRACTED
 from composer.model import Offer
 from composer.settings import Settings
-from tests.support.discord.harness import Discord
-from tests.support.discord.model import Channel, User
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.waiting import until
 
@@ -75,6 +76,32 @@ async def test_the_first_dm_on_discord_asks_once_and_yes_opens_the_rooms(here: D
     again = await here.server.click(asked, row["components"][0]["custom_id"], ada)
     assert (await here.server.answer_to(again)).content == ASKED_AGAIN
     assert await reads_rooms(here) == ["Ada"]
+
+
+async def test_a_guest_is_not_asked_on_slack_since_rooms_give_them_nothing(office: Office) -> None:
+    gus = await office.slack.add_user(office.team, "gus", is_restricted=True)
+    guests, members = [await office.slack.add_im(office.team, who) for who in (gus, office.alice)]
+    async with office.socket():
+        await office.slack.post(guests, gus, "hello")
+        await office.answered(1, guests)
+        await office.slack.post(members, office.alice, "hello")
+        await office.slack.wait_for(lambda: office.notices(members))
+        assert office.notices(guests) == []
+
+
+async def test_a_guest_is_not_asked_on_discord_until_they_are_one_no_more(
+    server: DiscordServer, settings: Settings, guild: Guild, ada: User
+) -> None:
+    staff = await server.add_role(guild, "staff")  # who has no role is a guest from now on
+    dm = server.dm(ada)
+    async with on_discord(settings, server, guild) as here:
+        await here.answer(await server.post(dm, ada, "hello"))
+        await here.app.turns.settle()
+        assert here.notices(dm) == []
+    await server.set_roles(guild, ada, staff)
+    async with on_discord(settings, server, guild) as here:
+        await here.answer(await server.post(dm, ada, "hello again"))
+        await server.until(lambda: here.notices(dm))
 
 
 async def test_who_has_opened_their_rooms_is_not_asked(here: Discord, ada: User) -> None:
