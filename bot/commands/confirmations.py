@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final, Protocol
 
 from cachetools import LRUCache, TTLCache
@@ -16,6 +15,7 @@ from cachetools import LRUCache, TTLCache
 from bot.commands.command import CommandAnswer
 from composer.errors import Refused, Unavailable
 from composer.model import ConversationKind, Incoming
+from composer.text.yes_no import Answered, read_answer
 
 LABEL: Final = "Yes"
 CANCEL_LABEL: Final = "Cancel"
@@ -26,26 +26,6 @@ LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
 USED: Final = "You have pressed this button before: this press did nothing. Its answer is the one to your first press."
 BUTTON_EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
-
-
-# A whole message of one of these words, right after a question, is its answer.
-_LATIN_YES: Final = "yes y yep ok okay sure ja jo oui si sí sim tak ano evet da"
-_YES: Final = frozenset((*_LATIN_YES.split(), "да", "はい", "是", "好", "예", "네", "نعم"))
-_LATIN_NO: Final = "no n nope cancel stop nein abbrechen non não nie ne"
-_NO: Final = frozenset((*_LATIN_NO.split(), "нет", "いいえ", "不", "아니요", "لا"))
-
-
-class Answered(StrEnum):
-    """What somebody writes below a question."""
-
-    YES = "yes"
-    CANCEL = "cancel"
-
-
-def read_answer(text: str) -> Answered | None:
-    """The answer that a whole message is; None for any other message."""
-    word = text.strip().rstrip(".!").casefold()
-    return Answered.YES if word in _YES else Answered.CANCEL if word in _NO else None
 
 
 class Run(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bot.commands import suggestions
 from bot.commands.command import AnswerFile, require_current
-from bot.commands.confirmations import CANCELLED, Answered, read_answer
+from bot.commands.confirmations import CANCELLED
 from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
@@ -26,6 +26,7 @@ from composer.ingest.receive import Received
 from composer.model import CONSOLE, ROOM_KINDS, ConversationKind, Place
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
+from composer.text.yes_no import Answered, read_answer
 from composer.workspace import Workspace
 
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")

@@ -13,7 +13,7 @@ from slack_sdk.webhook import WebhookResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
-from bot.commands.confirmations import Begin, Button, Confirmations, read_answer
+from bot.commands.confirmations import Begin, Button, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
     InterruptedCommands,
@@ -37,6 +37,7 @@ from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
+from composer.text.yes_no import read_answer
 
 logger = structlog.get_logger()
 
