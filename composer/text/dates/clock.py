@@ -22,7 +22,7 @@ _CLOCK: Final = re.compile(
     r"|(?P<oclock>\d{1,2}|" + _NUMBER + r")\s?(?:o'?\s?clock\b|h\b)"
     r"|(?P<bare>\d{1,2})(?![\d:.,]\d)"
     rf"|(?P<word>{_NUMBER})\b"
-    r")" + _HALF_DAY + r"(?![\w:%])",
+    r")" + _HALF_DAY + r"(?![\w%]|:\d)",
     FLAGS,
 )
 _PART_FIRST: Final = re.compile(rf"(?:(?:in\s{{1,4}}the|this|at)\s{{1,4}})?{_PARTS}{SKIP}{{0,4}}", FLAGS)

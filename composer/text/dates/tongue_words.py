@@ -25,24 +25,26 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last week": "vorige woche|letzter woche|vergangene woche|vergangener woche", "next week": "nächster woche|kommende woche",
         "last month": "letzten monat|im letzten monat|vorigen monat|vergangenen monat",
         "ahead": "geplant|steht an|wird|werden|kommt",
+        "quarter-past-before": "viertel nach", "quarter-to-before": "viertel vor|dreiviertel", "fraction": "viertel|dreiviertel|halb|halbe", "every morning": "jeden morgen|jeden vormittag", "every evening": "jeden abend", "every-other": "alle", "saturday": "sonnabend", "15 minutes": "einer viertelstunde|ner viertelstunde", "45 minutes": "einer dreiviertelstunde|einer dreiviertel stunde", "2 hours 30 minutes": "zweieinhalb stunden", "1 day": "einem tag", "every-second": "jeden zweiten|jede zweite|jeden anderen|alle zwei",
     },
     "fr": {
         SAYING: "dit|discuté|décidé|parlé|passé|fait|s|été|quelles|quelle|choses|nouvelles|discussions|qui|se|ont|avez|t|a|de|quoi",
         COMMON: "le|la|les|de|des|que|qui|est|on|nous|vous|a|à|et|un|une|du|au|ce|ça|dit|avons|été|pour|moi|il|quoi|était|avec|d|l|qu|c",
         "at": "à|vers", "hour": "heures|heure|h", "in": "dans|d'ici", "ago": "il y a|y a",
-        "every": "chaque|tous les|toutes les", "last": "dernier|dernière|passé|passée", "next": "prochain|prochaine",
+        "every": "les|chaque|tous les|toutes les", "last": "dernier|dernière|passé|passée", "next": "prochain|prochaine",
         "morning": "matin|du matin|le matin", "afternoon": "après-midi|de l'après-midi|l'après-midi", "evening": "soir|du soir|le soir",
         "night": "nuit|la nuit", "noon": "midi", "midnight": "minuit", "tonight": "ce soir", "yesterday evening": "hier soir", "this morning": "ce matin",
         "every day": "tous les jours|chaque jour|quotidiennement", "every weekday": "tous les jours ouvrés|chaque jour ouvré|du lundi au vendredi",
         "every month": "tous les mois|chaque mois", "weekend": "week-end|weekend", "half an hour": "une demi-heure|demi-heure",
         "half-after": "et demie|et demi", "on": "le", "last week": "semaine dernière|semaine passée|la semaine passée", "next week": "semaine prochaine",
         "last month": "le mois dernier|mois dernier", "next month": "le mois prochain", "last year": "l'année dernière|l'an dernier", "ahead": "prévu|prévue|prévus|va|faut",
+        "quarter-after": "et quart", "quarter-less": "moins le quart|moins quart", "fraction": "et quart|moins|et demie|et demi|en huit|en quinze", "every morning": "chaque matin|tous les matins", "every evening": "chaque soir|tous les soirs", "every-other": "tous les|toutes les", "15 minutes": "un quart d'heure", "45 minutes": "trois quarts d'heure", "every-second": "sur deux",
     },
     "es": {
         SAYING: "dijo|dijimos|hablado|hablamos|habló|decidió|decidimos|pasó|ocurrió|dicho|hablaron|dijeron|decidido|discutió|discutimos|hablasteis|han|habéis",
         COMMON: "el|la|los|las|de|que|qué|quién|es|se|y|en|un|una|del|al|con|para|por|lo|dijo|hemos|fue|me|a|dijimos|hay|sobre",
         "at": "a las|a la|las|sobre las", "hour": "horas|h", "in": "en|dentro de", "ago": "hace",
-        "every": "cada|todos los|todas las", "last": "pasado|pasada|último|última", "next": "próximo|próxima|que viene",
+        "every": "los|cada|todos los|todas las", "last": "pasado|pasada|último|última", "next": "próximo|próxima|que viene",
         "morning": "de la mañana|por la mañana|de la madrugada", "afternoon": "de la tarde|por la tarde", "evening": "de la noche|por la noche",
         "night": "", "noon": "mediodía|al mediodía|del mediodía", "midnight": "medianoche|a medianoche", "tonight": "esta noche", "yesterday evening": "anoche|ayer por la noche",
         "every day": "cada día|todos los días|diariamente", "every weekday": "cada día laborable|de lunes a viernes|todos los días laborables",
@@ -50,6 +52,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "half-after": "y media", "the day after tomorrow": "pasado mañana", "on": "el", "last week": "semana pasada|la semana pasada", "next week": "la semana que viene|semana que viene|la próxima semana",
         "last month": "el mes pasado|mes pasado", "next month": "el mes que viene|el próximo mes", "the day before yesterday": "antes de ayer|antier", "ahead": "previsto|planeado|planificado",
         "numbers": "uno=1|una=1|un=1|dos=2|tres=3|cuatro=4|cinco=5|seis=6|siete=7|ocho=8|nueve=9|diez=10|once=11|doce=12|quince=15|veinte=20|treinta=30",
+        "quarter-after": "y cuarto", "quarter-less": "menos cuarto|menos un cuarto", "fraction": "y cuarto|menos|y media|sí y otro no", "every morning": "cada mañana|todas las mañanas", "every evening": "cada noche|todas las noches", "every-other": "cada", "15 minutes": "un cuarto de hora", "every-second": "cada dos",
     },
     "pt": {
         SAYING: "dito|disse|falamos|falado|falou|decidimos|decidido|aconteceu|conversamos|discutido|discutimos|dissemos|houve|falámos|disseram",
@@ -63,6 +66,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last month": "mês passado|no mês passado", "ahead": "previsto|planejado|planeado",
         "monday": "segunda", "tuesday": "terça", "wednesday": "quarta", "thursday": "quinta", "friday": "sexta",
         "numbers": "um=1|uma=1|dois=2|duas=2|três=3|quatro=4|cinco=5|seis=6|sete=7|oito=8|nove=9|dez=10|onze=11|doze=12|quinze=15|vinte=20|trinta=30",
+        "quarter-after": "e um quarto|e quinze", "quarter-less": "menos um quarto|menos quinze", "fraction": "e um quarto|menos|e meia|sim", "every morning": "toda manhã|todas as manhãs", "every evening": "toda noite|todas as noites", "every-other": "a cada|cada", "15 minutes": "um quarto de hora", "every-second": "a cada dois|a cada duas",
+        "every monday": "às segundas", "every tuesday": "às terças", "every wednesday": "às quartas", "every thursday": "às quintas", "every friday": "às sextas", "every saturday": "aos sábados", "every sunday": "aos domingos",
     },
     "it": {
         SAYING: "detto|parlato|deciso|successo|discusso|fatto|cosa|accaduto|stati|avete|di|s",
@@ -76,6 +81,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "last week": "la settimana scorsa|scorsa settimana|la scorsa settimana", "next week": "la settimana prossima|la prossima settimana", "last month": "il mese scorso|mese scorso|lo scorso mese",
         "ahead": "previsto|prevista|pianificato",
         "numbers": "uno=1|una=1|un=1|due=2|tre=3|quattro=4|cinque=5|sei=6|sette=7|otto=8|nove=9|dieci=10|undici=11|dodici=12|quindici=15|venti=20|trenta=30",
+        "quarter-after": "e un quarto", "quarter-less": "meno un quarto|meno quarto", "fraction": "e un quarto|meno|e mezza|e mezzo|sì e uno no|sì e l'altro no", "every morning": "ogni mattina|tutte le mattine", "every evening": "ogni sera|tutte le sere", "every-other": "ogni", "15 minutes": "un quarto d'ora", "every-second": "ogni due",
     },
     "nl": {
         SAYING: "gezegd|besproken|besloten|gepraat|gebeurd|zeiden|gebeurde|spraken|waarover|jullie|werd|gesproken",
@@ -88,6 +94,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "1 hour 30 minutes": "anderhalf uur", "half-before": "half", "on": "op", "ahead": "gepland|wordt|worden|gaat|gaan|staat",
         "last month": "vorige maand|afgelopen maand", "last week": "afgelopen week",
         "numbers": "een=1|één=1|twee=2|drie=3|vier=4|vijf=5|zes=6|zeven=7|acht=8|negen=9|tien=10|elf=11|twaalf=12|vijftien=15|twintig=20|dertig=30",
+        "quarter-past-before": "kwart over", "quarter-to-before": "kwart voor", "fraction": "kwart|half", "every morning": "elke ochtend|iedere ochtend", "every evening": "elke avond|iedere avond", "every-other": "elke|iedere|om de", "15 minutes": "een kwartier", "every-second": "om de|om de andere",
+        "every monday": "op maandagen", "every tuesday": "op dinsdagen", "every wednesday": "op woensdagen", "every thursday": "op donderdagen", "every friday": "op vrijdagen", "every saturday": "op zaterdagen", "every sunday": "op zondagen",
     },
     "pl": {
         SAYING: "mówiono|mówiliśmy|powiedziano|ustalono|ustaliliśmy|zdecydowano|działo|stało|czym|rozmawialiśmy|zdecydowaliśmy|tu|tutaj",
@@ -100,6 +108,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "wednesday": "środę", "friday": "w piątek", "saturday": "sobotę", "sunday": "niedzielę", "tuesday": "we wtorek",
         "last month": "w zeszłym miesiącu", "ahead": "zaplanowane|planujemy|będzie",
         "numbers": "jeden=1|jedną=1|dwa=2|dwie=2|trzy=3|cztery=4|pięć=5|sześć=6|siedem=7|osiem=8|dziewięć=9|dziesięć=10|dwanaście=12|piętnaście=15|dwadzieścia=20|trzydzieści=30",
+        "fraction": "kwadrans|wpół|w pół", "every morning": "każdego ranka|co rano", "every evening": "każdego wieczoru|co wieczór", "every-other": "co", "every-second": "co drugi|co drugą",
+        "every monday": "w poniedziałki", "every tuesday": "we wtorki", "every wednesday": "w środy", "every thursday": "w czwartki", "every friday": "w piątki", "every saturday": "w soboty", "every sunday": "w niedziele",
     },
     "ru": {
         SAYING: "говорили|сказали|обсуждали|решили|было|случилось|произошло|чём|чем|говорилось|обсудили|сказано|происходило|тут|здесь",
@@ -109,6 +119,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "noon": "полдень|в полдень", "midnight": "полночь|в полночь", "tonight": "сегодня вечером", "yesterday evening": "вчера вечером", "every day": "каждый день|ежедневно",
         "every weekday": "по будням|каждый будний день", "every month": "каждый месяц|ежемесячно", "half an hour": "полчаса", "1 hour 30 minutes": "полтора часа", "on": "в|во", "weekend": "выходные|на выходных|в выходные",
         "ahead": "будет|будут|запланировано|планируется", "last week": "прошлой неделе", "numbers": "один=1|одну=1|два=2|две=2|три=3|четыре=4|пять=5|шесть=6|семь=7|восемь=8|девять=9|десять=10|двенадцать=12|пятнадцать=15|двадцать=20|тридцать=30",
+        "fraction": "без|четверть|четверти|половине|половина|полпервого|полвторого|полтретьего|полчетвертого|полчетвёртого|полпятого|полшестого|полседьмого|полвосьмого|полдевятого|полдесятого|полодиннадцатого|полдвенадцатого", "every morning": "каждое утро", "every evening": "каждый вечер", "every-other": "каждые|каждую|каждый", "every-second": "каждый второй|каждую вторую|раз в",
+        "every monday": "по понедельникам", "every tuesday": "по вторникам", "every wednesday": "по средам", "every thursday": "по четвергам", "every friday": "по пятницам", "every saturday": "по субботам", "every sunday": "по воскресеньям",
     },
     "uk": {
         SAYING: "говорили|сказали|обговорювали|вирішили|сталося|відбулося|чому|було|тут",
@@ -118,6 +130,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "сьогодні ввечері", "yesterday evening": "вчора ввечері", "every day": "щодня|кожен день|кожного дня", "every weekday": "у будні|по буднях", "every month": "щомісяця|кожного місяця",
         "half an hour": "півгодини|пів години", "1 hour 30 minutes": "півтори години", "on": "у|в", "tuesday": "вівторок", "wednesday": "середу", "friday": "п'ятницю", "saturday": "суботу", "ahead": "буде|будуть|заплановано", "weekend": "вихідні|на вихідних",
         "numbers": "один=1|одну=1|два=2|дві=2|три=3|чотири=4|п'ять=5|шість=6|сім=7|вісім=8|дев'ять=9|десять=10|п'ятнадцять=15|двадцять=20|тридцять=30",
+        "fraction": "без|чверть|чверті|пів на|половина", "every morning": "щоранку|кожного ранку", "every evening": "щовечора|кожного вечора", "every-other": "кожні|кожен", "every-second": "кожен другий|кожну другу|раз на",
+        "every monday": "щопонеділка", "every tuesday": "щовівторка", "every wednesday": "щосереди", "every thursday": "щочетверга", "every friday": "щоп'ятниці", "every saturday": "щосуботи", "every sunday": "щонеділі",
     },
     "tr": {
         SAYING: "konuşuldu|konuştuk|söylendi|oldu|karar|verildi|verdik|neler|dendi|görüşüldü|tartışıldı|konuştunuz|burada",
@@ -127,6 +141,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "bu akşam|bu gece", "yesterday evening": "dün akşam|dün gece", "every day": "her gün", "every weekday": "hafta içi her gün|her iş günü", "every month": "her ay", "half an hour": "yarım saat",
         "1 hour 30 minutes": "bir buçuk saat", "the day after tomorrow": "öbür gün|yarından sonra", "the day before yesterday": "evvelsi gün|önceki gün", "weekend": "hafta sonu", "half-after": "buçukta|buçuk",
         "last month": "geçen ay", "ahead": "planlandı|planlanan|olacak", "numbers": "bir=1|iki=2|üç=3|dört=4|beş=5|altı=6|yedi=7|sekiz=8|dokuz=9|on=10|onbeş=15|yirmi=20|otuz=30",
+        "fraction": "çeyrek|buçuk|buçukta|var", "every morning": "her sabah", "every evening": "her akşam", "every-other": "her", "every-second": "iki haftada bir",
     },
     "sv": {
         SAYING: "sa|sades|sagt|pratade|bestämde|beslutades|hände|talade|diskuterades|vilka|här|för",
@@ -137,6 +152,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "half-before": "halv", "the day after tomorrow": "i övermorgon|övermorgon", "the day before yesterday": "i förrgår|förrgår", "weekend": "helgen|i helgen", "on": "på|den", "ahead": "planerat|ska|kommer",
         "last monday": "i måndags", "last tuesday": "i tisdags", "last wednesday": "i onsdags", "last thursday": "i torsdags", "last friday": "i fredags", "last saturday": "i lördags", "last sunday": "i söndags",
         "last month": "förra månaden", "numbers": "en=1|ett=1|två=2|tre=3|fyra=4|fem=5|sex=6|sju=7|åtta=8|nio=9|tio=10|tolv=12|femton=15|tjugo=20|trettio=30",
+        "fraction": "kvart|halv", "every morning": "varje morgon", "every evening": "varje kväll", "every-other": "var|varje", "every-second": "varannan|vartannat",
+        "every monday": "på måndagar", "every tuesday": "på tisdagar", "every wednesday": "på onsdagar", "every thursday": "på torsdagar", "every friday": "på fredagar", "every saturday": "på lördagar", "every sunday": "på söndagar",
     },
     "da": {
         SAYING: "sagde|sagt|talte|besluttede|skete|diskuteret|blev|her|der|for",
@@ -146,6 +163,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "every day": "hver dag|dagligt", "every weekday": "hver hverdag", "every month": "hver måned", "half an hour": "en halv time", "1 hour 30 minutes": "halvanden time", "half-before": "halv",
         "the day after tomorrow": "i overmorgen|overmorgen", "the day before yesterday": "i forgårs|forgårs", "yesterday": "igår", "tomorrow": "imorgen", "weekend": "weekenden|i weekenden", "on": "på|den", "last month": "sidste måned", "ahead": "planlagt|skal|kommer",
         "numbers": "en=1|et=1|to=2|tre=3|fire=4|fem=5|seks=6|syv=7|otte=8|ni=9|ti=10|tolv=12|femten=15|tyve=20|tredive=30",
+        "fraction": "kvart|kvarter|halv", "every morning": "hver morgen", "every evening": "hver aften", "every-other": "hver", "every-second": "hver anden|hvert andet",
+        "every monday": "om mandagen", "every tuesday": "om tirsdagen", "every wednesday": "om onsdagen", "every thursday": "om torsdagen", "every friday": "om fredagen", "every saturday": "om lørdagen", "every sunday": "om søndagen",
     },
     "nb": {
         SAYING: "sa|sagt|snakket|bestemte|skjedde|diskutert|ble|her",
@@ -155,6 +174,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "every day": "hver dag|daglig", "every weekday": "hver ukedag|hver hverdag", "every month": "hver måned", "half an hour": "en halv time|en halvtime", "1 hour 30 minutes": "halvannen time", "half-before": "halv",
         "the day after tomorrow": "i overmorgen|overmorgen", "the day before yesterday": "i forgårs|forgårs", "yesterday": "igår", "tomorrow": "imorgen", "weekend": "helgen|i helga", "on": "på|den", "last month": "forrige måned", "ahead": "planlagt|skal|kommer",
         "numbers": "en=1|ett=1|to=2|tre=3|fire=4|fem=5|seks=6|sju=7|åtte=8|ni=9|ti=10|tolv=12|femten=15|tjue=20|tretti=30",
+        "fraction": "kvart|kvarter|halv", "every morning": "hver morgen", "every evening": "hver kveld", "every-other": "hver", "every-second": "annenhver|annethvert",
+        "every monday": "på mandager", "every tuesday": "på tirsdager", "every wednesday": "på onsdager", "every thursday": "på torsdager", "every friday": "på fredager", "every saturday": "på lørdager", "every sunday": "på søndager",
     },
     "cs": {
         SAYING: "řekli|říkali|mluvili|mluvilo|říkalo|rozhodli|stalo|čem|dělo|probírali|tady",
@@ -164,6 +185,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "every day": "každý den|denně", "every weekday": "každý pracovní den|v pracovní dny", "every month": "každý měsíc", "half an hour": "půl hodiny", "1 hour 30 minutes": "hodinu a půl|půldruhé hodiny",
         "on": "v|ve", "weekend": "víkend|o víkendu", "wednesday": "středu", "saturday": "sobotu", "last month": "minulý měsíc", "ahead": "naplánováno|bude|budeme",
         "numbers": "jednu=1|dvě=2|dva=2|tři=3|čtyři=4|pět=5|šest=6|sedm=7|osm=8|devět=9|deset=10|dvanáct=12|patnáct=15|dvacet=20|třicet=30",
+        "fraction": "čtvrt|půl|třičtvrtě|tři čtvrtě", "every morning": "každé ráno", "every evening": "každý večer", "every-other": "každé|každých", "every-second": "každý druhý|každou druhou",
     },
     "fi": {
         SAYING: "puhuttiin|sanottiin|päätettiin|tapahtui|sovittiin|keskusteltiin|mistä|mitä|täällä",
@@ -172,6 +194,8 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "noon": "keskipäivällä|puoliltapäivin", "midnight": "keskiyöllä", "tonight": "tänä iltana", "yesterday evening": "eilen illalla", "every day": "joka päivä|päivittäin", "every weekday": "joka arkipäivä|arkisin", "every month": "joka kuukausi",
         "half an hour": "puolen tunnin", "the day after tomorrow": "ylihuomenna", "the day before yesterday": "toissapäivänä", "weekend": "viikonloppu|viikonloppuna", "last month": "viime kuussa", "ahead": "suunniteltu|tulee",
         "numbers": "yhden=1|kahden=2|kaksi=2|kolmen=3|kolme=3|neljän=4|neljä=4|viiden=5|viisi=5|kymmenen=10|viidentoista=15|kahdenkymmenen=20|kolmenkymmenen=30",
+        "fraction": "vartti|varttia|puoli", "every-second": "joka toinen",
+        "every monday": "maanantaisin", "every tuesday": "tiistaisin", "every wednesday": "keskiviikkoisin", "every thursday": "torstaisin", "every friday": "perjantaisin", "every saturday": "lauantaisin", "every sunday": "sunnuntaisin",
     },
     "ro": {
         SAYING: "spus|discutat|decis|întâmplat|vorbit|s|despre|aici",
@@ -180,6 +204,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "night": "noaptea", "noon": "prânz|la prânz|amiază", "midnight": "miezul nopții", "tonight": "diseară", "yesterday evening": "aseară", "every day": "în fiecare zi|zilnic", "every weekday": "în fiecare zi lucrătoare", "every month": "în fiecare lună|lunar",
         "half an hour": "o jumătate de oră|jumătate de oră", "the day after tomorrow": "poimâine", "the day before yesterday": "alaltăieri", "weekend": "weekend", "half-after": "și jumătate", "last month": "luna trecută", "ahead": "planificat|urmează",
         "numbers": "o=1|un=1|două=2|doi=2|trei=3|patru=4|cinci=5|șase=6|șapte=7|opt=8|nouă=9|zece=10|cincisprezece=15",
+        "fraction": "și un sfert|fără|și jumătate", "every morning": "în fiecare dimineață", "every evening": "în fiecare seară",
     },
     "id": {
         SAYING: "dibahas|dikatakan|diputuskan|terjadi|dibicarakan|kita|sini",
@@ -188,6 +213,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "nanti malam|malam ini", "yesterday evening": "tadi malam|semalam", "every day": "setiap hari|tiap hari", "every weekday": "setiap hari kerja", "every month": "setiap bulan", "half an hour": "setengah jam", "the day after tomorrow": "lusa",
         "on": "pada|hari", "weekend": "akhir pekan", "last week": "pekan lalu", "last month": "bulan lalu", "ahead": "direncanakan|akan",
         "numbers": "satu=1|dua=2|tiga=3|empat=4|lima=5|enam=6|tujuh=7|delapan=8|sembilan=9|sepuluh=10",
+        "fraction": "seperempat|setengah|lewat|kurang", "every morning": "setiap pagi", "every evening": "setiap malam",
     },
     "vi": {
         SAYING: "nói|bàn|quyết|định|xảy|ra|thảo|luận|gì|chuyện|đây|ngày|chúng|ta",
@@ -196,12 +222,14 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "noon": "trưa|giữa trưa", "midnight": "nửa đêm", "tonight": "tối nay", "yesterday evening": "tối qua", "every day": "mỗi ngày|hàng ngày|hằng ngày", "every month": "mỗi tháng|hàng tháng", "half an hour": "nửa tiếng|nửa giờ", "the day after tomorrow": "ngày kia|ngày mốt",
         "the day before yesterday": "hôm kia", "weekend": "cuối tuần", "half-after": "rưỡi", "hours": "tiếng", "on": "vào|hôm", "ahead": "sẽ|kế hoạch",
         "numbers": "một=1|hai=2|ba=3|bốn=4|năm=5|sáu=6|bảy=7|tám=8|chín=9|mười=10",
+        "fraction": "rưỡi|kém|hơn", "every morning": "mỗi sáng", "every evening": "mỗi tối",
     },
     "ja": {
         SAYING: "話し合いました|話し合った|話しました|決めました|言いました|ありました|しました|話した|決めた|言った|あった|した|について|どんな|みんな|こと|会話|議論|相談|なに|なん|っけ|です|ます|話|何|誰|は|に|の|を|が|で|と|も|か|て|い|た",
         "hour": "時", "minute-mark": "分", "in": "後|で", "ago": "前", "every": "毎週|毎", "last": "先週の|先週|前の", "next": "来週の|来週|次の|今週の", "morning": "午前|朝|の朝|の午前", "afternoon": "午後|の午後|昼", "evening": "夜|夕方|の夜|の夕方|晩",
         "noon": "正午|お昼|昼の12時", "midnight": "深夜0時", "tonight": "今夜|今晩", "yesterday evening": "昨夜|昨晩|ゆうべ", "every day": "毎日", "every weekday": "平日毎日|平日は毎日|毎平日|平日", "every month": "毎月", "half an hour": "30分", "today": "きょう|本日", "tomorrow": "あした|あす", "yesterday": "きのう", "the day after tomorrow": "あさって",
         "the day before yesterday": "おととい|一昨日", "weekend": "週末", "half-after": "半", "last month": "先月", "ahead": "予定",
+        "1 hour 30 minutes": "1時間半|一時間半", "2 hours 30 minutes": "2時間半|二時間半", "fraction": "半|間半|過ぎ", "every morning": "毎朝", "every evening": "毎晩", COMMON: "の", "every-second": "隔週|一週間おき",
     },
     "zh": {
         SAYING: "什么|我们|讨论|决定|发生|大家|说过|谈论|这里|说|了|聊|谈|的|都|有|过|些|吗|谁|呢|在|事|們|我|群|里",
@@ -209,6 +237,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "noon": "中午|正午", "midnight": "半夜|午夜", "tonight": "今晚|今天晚上", "yesterday evening": "昨晚|昨天晚上", "every day": "每天|每日", "every weekday": "每个工作日|工作日|每个平日", "every month": "每月|每个月", "half an hour": "半小时|半个小时|半個小時", "half-after": "半",
         "today": "今日", "tomorrow": "明日|明早", "yesterday": "昨日", "weekend": "周末|週末", "last week": "上周|上週|上个星期|上星期", "next week": "下周|下週|下个星期|下星期", "last month": "上个月|上個月", "ahead": "计划|安排|将", "hours": "个小时|小時|個小時|钟头", "minutes": "分钟|分鐘", "weeks": "个星期|週|礼拜",
         "numbers": "一=1|两=2|兩=2|二=2|三=3|四=4|五=5|六=6|七=7|八=8|九=9|十=10|十一=11|十二=12",
+        "1 hour 30 minutes": "一个半小时|1个半小时|一個半小時|一个半钟头", "2 hours 30 minutes": "两个半小时|2个半小时", "fraction": "一刻|三刻|半|差", "every morning": "每天早上|每天上午", "every evening": "每天晚上", COMMON: "的", "every-second": "隔周|每隔一周|每两周|双周",
     },
     "ko": {
         SAYING: "했습니까|말했어|정했어|정했지|있었어|했나요|나눴어|이야기|뭐라고|논의|무슨|얘기|했어|했지|했나|결정|에는|에서|뭘|뭐|말|에|는|은|의|을|를|이|가",
@@ -216,6 +245,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "오늘 밤|오늘밤|오늘 저녁", "yesterday evening": "어젯밤|어제 저녁", "every day": "매일|날마다", "every weekday": "평일마다|평일 매일|매 평일", "every month": "매월|매달", "half an hour": "30분", "half-after": "반", "the day after tomorrow": "모레", "the day before yesterday": "그저께|그제|엊그제", "weekend": "주말",
         "last week": "지난주|지난 주", "next week": "다음주|다음 주", "last month": "지난달|지난 달", "hours": "시간", "ahead": "예정|계획",
         "numbers": "한=1|두=2|세=3|네=4|다섯=5|여섯=6|일곱=7|여덟=8|아홉=9|열=10|열한=11|열두=12",
+        "1 hour 30 minutes": "1시간 반|한 시간 반|한시간 반", "2 hours 30 minutes": "2시간 반|두 시간 반", "fraction": "반|간 반", "every morning": "매일 아침", "every evening": "매일 저녁", "every-second": "격주",
     },
     "ar": {
         SAYING: "ماذا|قيل|قلنا|قررنا|ناقشنا|حدث|تم|عن|في|ما|الذي|من|قال|نقاشه|تحدثنا|هنا|لنا",
@@ -223,6 +253,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "noon": "عند الظهر|الظهر|منتصف النهار", "midnight": "منتصف الليل", "tonight": "الليلة|هذا المساء", "yesterday evening": "مساء أمس|الليلة الماضية", "tomorrow": "غدا|بكرة|بكرا", "yesterday": "أمس|امبارح|البارحة", "every day": "كل يوم|يوميا", "every month": "كل شهر|شهريا", "half an hour": "نصف ساعة",
         "the day after tomorrow": "بعد غد", "the day before yesterday": "أول أمس|أول من أمس", "2 hours": "ساعتين", "2 days": "يومين", "2 weeks": "أسبوعين", "2 minutes": "دقيقتين", "half-after": "والنصف", "on": "يوم|في يوم", "weekend": "عطلة نهاية الأسبوع", "ahead": "سوف|مخطط|المقرر",
         "numbers": "ثلاث=3|ثلاثة=3|أربع=4|أربعة=4|خمس=5|خمسة=5|ست=6|سبع=7|ثماني=8|تسع=9|عشر=10|عشرة=10|الواحدة=1|الثانية=2|الثالثة=3|الرابعة=4|الخامسة=5|السادسة=6|السابعة=7|الثامنة=8|التاسعة=9|العاشرة=10",
+        "fraction": "والربع|إلا|وربع|والثلث|ونصف",
     },
     "hi": {
         SAYING: "क्या|बात|हुई|हुआ|थी|था|कहा|गया|तय|को|में|बातें|हमने|किस|पर|चर्चा|की|यहाँ|हम|ने",
@@ -231,6 +262,7 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "आज रात|आज शाम", "every day": "हर दिन|रोज़|रोज|प्रतिदिन", "every month": "हर महीने", "half an hour": "आधे घंटे|आधा घंटा", "1 hour 30 minutes": "डेढ़ घंटे", "last week": "पिछले हफ़्ते|पिछले हफ्ते|पिछले सप्ताह", "next week": "अगले हफ़्ते|अगले हफ्ते|अगले सप्ताह",
         "last month": "पिछले महीने", "weekend": "सप्ताहांत", "on": "को", "weeks": "हफ़्ते|हफ्ते|सप्ताह", "hours": "घंटों", "days": "दिनों", "ahead": "होगा|होगी",
         "numbers": "एक=1|दो=2|तीन=3|चार=4|पाँच=5|पांच=5|छह=6|सात=7|आठ=8|नौ=9|दस=10",
+        "fraction": "सवा|साढ़े|पौने",
     },
     "he": {
         SAYING: "מה|נאמר|אמרנו|החלטנו|דיברנו|קרה|על|היה|דובר|כאן|ב",
@@ -238,5 +270,6 @@ TONGUE_WORDS: Final[dict[str, dict[str, str]]] = {
         "tonight": "הערב|הלילה", "yesterday evening": "אמש|אתמול בערב", "every day": "כל יום", "every month": "כל חודש", "half an hour": "חצי שעה", "the day after tomorrow": "מחרתיים", "the day before yesterday": "שלשום", "2 hours": "שעתיים", "2 days": "יומיים", "2 weeks": "שבועיים",
         "last week": "בשבוע שעבר|שבוע שעבר", "next week": "בשבוע הבא", "weekend": "סוף השבוע|בסוף השבוע", "on": "ביום", "half-after": "וחצי", "last month": "בחודש שעבר", "ahead": "מתוכנן|יהיה",
         "numbers": "אחת=1|שתי=2|שלוש=3|ארבע=4|חמש=5|שש=6|שבע=7|שמונה=8|תשע=9|עשר=10",
+        "fraction": "ורבע|רבע|וחצי|חצי",
     },
 }  # fmt: skip

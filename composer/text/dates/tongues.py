@@ -17,6 +17,7 @@ from composer.text.dates.vocabulary import MONTHS, WEEKDAYS
 
 UNKNOWN: Final = "\u00b7"  # a letter of what is not told in English
 SMALL: Final = "~"  # one of a small word, such as an article
+FRACTION: Final = "quarter past"  # part of an hour whose rest is not understood
 MAX_TOLD_CHARS: Final = 2_000  # of a text; a time is named in a sentence
 _MAX_GUESSES: Final = 2  # languages that one text is read in
 _UNITS: Final = ("minute", "hour", "day", "week", "month", "year")
@@ -40,8 +41,15 @@ _MARKS: Final = re.compile("[\u064b-\u0652]")
 _ALEF: Final = re.compile("[\u0623\u0625\u0622]")
 _EAST_ASIAN_DAY: Final = re.compile(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
 _YEAR_FIRST: Final = re.compile(r"(?<![\d./-])((?:19|20)\d\d)[./](\d{1,2})[./](\d{1,2})(?![\d/])")
-_DOTTED: Final = re.compile(r"(?<![\d.,:/-])(\d{1,2})[.](\d{1,2})[.]((?:19|20)\d\d|(?:2\d)(?=\s|$))?(?![\d.])")
+_DOTTED: Final = re.compile(
+    r"(?:\b(?:am|den|le|el|il|op|dne)\s)?(?<![\d.,:/-])(\d{1,2})[.](\d{1,2})[.]((?:19|20)\d\d|(?:2\d)(?=\s|$))?(?![\d.])"
+)
 SLASHED: Final = re.compile(r"(?<![\d/.,-])(\d{1,2})/(\d{1,2})(?:/((?:19|20)\d\d|2\d))?(?![\d/%])")
+_MONTHS_SHORT: Final = "(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_SHORT_MONTH: Final = re.compile(
+    rf"\b(\d{{1,2}}(?:st|nd|rd|th)?\s)({_MONTHS_SHORT})\b\.?|\b({_MONTHS_SHORT})\b\.?(?=\s\d{{1,2}}(?:st|nd|rd|th)?(?![\w:.]))",
+    re.IGNORECASE | re.ASCII,
+)
 _BEFORE_DAY: Final = re.compile(r"(?:\b(?:on|of|since|from|by|until)|~)\s$")
 _OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _ANY_LETTER: Final = re.compile(r"[^\W\d_]")
@@ -180,6 +188,8 @@ def _told(text: str, code: str, ahead: bool) -> Told:
 def _with_dates(told: Told, ahead: bool) -> Told:
     """With dates in numbers as days of months: 31.05.2026, 31/05, 5/31, 2026/05/31. What may be two days
     stays where one is to come, and is both where one is over. There a fraction is no day: "24/7"."""
+    if not told.foreign:
+        told = told.replaced(_SHORT_MONTH, lambda m: f"{m[1] or ''}{_month_of(m[2] or m[3])}")
     told = told.replaced(_YEAR_FIRST, lambda m: _day(m[3], m[2], m[1]))
     told = told.replaced(_DOTTED, lambda m: _day(m[1], m[2], m[3] or ""))
 
@@ -193,6 +203,10 @@ def _with_dates(told: Told, ahead: bool) -> Told:
         return _day(first, second, year) if int(first) > 12 else _day(second, first, year)
 
     return told.replaced(SLASHED, slashed)
+
+
+def _month_of(name: str) -> str:
+    return next(month for month in MONTHS if month.startswith(name[:3].lower()))
 
 
 def _day(day: str, month: str, year: str) -> str | None:
@@ -348,6 +362,14 @@ class _Writer:
             re.compile(rf"{left}(?:{every})\s{{0,3}}(?:(?:{on})\s{{1,3}})?(?P<day>{any_of(each_day)})s?{right}", flags),
             lambda m: f" every {each_day[_normal(m['day'])]} ",
         )
+        other = any_of(self.words("every-other"))
+        yield (
+            re.compile(
+                rf"{left}(?:{other}){gap}(?:(?P<n>\d{{1,3}})|(?:{number})){gap}(?:{unit}|{weekday})s?{right}", flags
+            ),
+            lambda m: f" every {m['n'] or 'other'} ",
+        )
+        yield re.compile(rf"{left}(?:{any_of(self.words('every-second'))}){right}", flags), lambda _: " every other "
         for side, words in (("last", last), ("next", next_)):
             yield (
                 re.compile(
@@ -371,7 +393,10 @@ class _Writer:
             lambda m: self.numbers.get(_normal(m["n"])),
         )
         fixed = {_normal(name): told for told in _LENGTHS for name in self.words(told)}
-        length = rf"(?:(?P<n>\d{{1,4}})(?P<part>[.,]5)?\s{{0,2}}(?P<unit>{unit})|(?P<fixed>{any_of(fixed)}))"
+        length = (
+            rf"(?:(?P<fixed>{any_of(fixed)})|(?P<n>\d{{1,4}})(?P<part>[.,]5|\s{{0,2}}(?:{half_after}))?\s{{0,2}}(?P<unit>{unit})"
+            rf"(?:\s{{0,2}}(?P<part2>{half_after}))?)"
+        )
 
         def span(m: re.Match[str]) -> str | None:
             found = m.groupdict()
@@ -380,13 +405,17 @@ class _Writer:
             else:
                 name = self.units[_normal(found["unit"])]
                 size = f"{found['n']} {name}"
-                if found["part"]:
+                if found["part"] or found["part2"]:
                     size = f"{int(found['n']) * 60 + 30} minute" if name == "hour" else size
             if found.get("pre_ago") or found.get("post_ago"):
                 return f" {size} ago "
             return f" in {size} "
 
         spaces = r"\s{1,4}" if self.spaced and self.code not in ("ko",) else r"\s{0,2}"
+        yield (
+            re.compile(rf"{left}(?:{before})\s{{1,4}}(?P<h>\d{{1,2}})\s?[h:]\s?(?P<m>[0-5]\d)(?!\d)", flags),
+            lambda m: f" in {int(m['h']) * 60 + int(m['m'])} minute ",
+        )
         yield re.compile(rf"{left}(?:(?P<pre_in>{before})|(?P<pre_ago>{past})){spaces}{length}{right}", flags), span
         yield (
             re.compile(
@@ -400,6 +429,13 @@ class _Writer:
                 re.compile(rf"{left}(?:{before})\s(?P<unit>{unit}){right}", flags),
                 lambda m: f" in 1 {self.units[_normal(m['unit'])]} ",
             )
+        for side in ("past", "to"):
+            before_hour = any_of(self.words(f"quarter-{side}-before"))
+            yield (
+                re.compile(rf"{left}(?:{before_hour})\s{{1,4}}(?:(?P<h>\d{{1,2}})|(?P<n>{number})){right}", flags),
+                partial(self._quarter, side),
+            )
+        quarter, less = any_of(self.words("quarter-after")), any_of(self.words("quarter-less"))
         yield (
             re.compile(rf"{left}(?:{half_before})\s{{1,4}}(?P<h>\d{{1,2}}){right}", flags),
             lambda m: f" half past {(int(m['h']) - 2) % 12 + 1} ",
@@ -413,7 +449,7 @@ class _Writer:
         )
         yield (
             re.compile(
-                rf"{left}(?:(?P<at>{at})\s{{0,2}})?(?P<h>\d{{1,2}})(?!\d)(?:[:.](?P<m>\d\d)(?![\d.]))?(?:\s{{0,2}}(?P<mark>{hour}){'' if not self.spaced or self.code == 'ko' else _NO_LETTER}(?:\s{{0,2}}(?P<m2>\d\d?)\s{{0,2}}(?:{any_of(self.words('minute-mark'))})?)?)?(?:\s{{0,2}}(?P<half>{half_after}){right})?",
+                rf"{left}(?:(?P<at>{at})\s{{0,2}})?(?P<h>\d{{1,2}})(?!\d)(?:[:.](?P<m>\d\d)(?![\d.]))?(?:\s{{0,2}}(?P<mark>{hour}){'' if not self.spaced or self.code == 'ko' else _NO_LETTER}(?:\s{{0,2}}(?P<m2>\d\d?)\s{{0,2}}(?:{any_of(self.words('minute-mark'))})?)?)?(?:\s{{0,2}}(?:(?P<half>{half_after})|(?P<quarter>{quarter})|(?P<less>{less})){right})?",
                 flags,
             ),
             _clock,
@@ -428,11 +464,13 @@ class _Writer:
         )
         yield (
             re.compile(
-                rf"{left}(?:(?:(?:{on})\s{{0,2}})?(?P<day>{any_of(bare)})|(?:{on})\s{{1,2}}(?P<day2>{weekday}))s?{right}",
+                rf"{left}(?:(?:(?:{on})\s{{0,2}})?(?P<day>{any_of(bare)})|(?:{on})\s{{1,2}}(?P<day2>{weekday}))(?P<s>s)?{right}",
                 flags,
             ),
-            lambda m: f" on {self.weekdays[_normal(m['day'] or m['day2'])]} ",
+            self._weekday,
         )
+        # What is left over of an hour: its reader asks.
+        yield re.compile(rf"{left}(?:{any_of(self.words('fraction'))}){right}", flags), lambda _: f" {FRACTION} "
         short = any_of(self.phrases)
         yield (
             re.compile(rf"{left}(?P<word>{short}){right}", flags),
@@ -442,7 +480,15 @@ class _Writer:
     def _sided(self, side: str, match: re.Match[str]) -> str:
         if (whole := self.phrases.get(_normal(match[0]))) is not None:  # in Indonesian a week and Sunday are one word
             return f" {whole} "
-        return f" {side} {self.weekdays[_normal(match['day'] or match['day2'])]} "
+        day = self.weekdays[_normal(match["day"] or match["day2"])]
+        return f" {day} next week " if self.ahead and match[0].startswith(_OF_NEXT_WEEK) else f" {side} {day} "
+
+    def _weekday(self, match: re.Match[str]) -> str:
+        each = self.ahead and self.code == "de" and match["s"] is not None  # montags
+        return f" {'every' if each else 'on'} {self.weekdays[_normal(match['day'] or match['day2'])]} "
+
+    def _quarter(self, side: str, match: re.Match[str]) -> str:
+        return f" quarter {side} {int(match['h'] or self.numbers[_normal(match['n'])])} "
 
     def _day_of_month(self, match: re.Match[str]) -> str:
         return f" {match['d']} {self.months_with_day[_normal(match['month'])]} {match['year'] or ''} "
@@ -452,7 +498,9 @@ def _clock(match: re.Match[str]) -> str | None:
     found = match.groupdict()
     if not (found["at"] or found["mark"] or found["half"]):
         return None
-    minute = found["m"] or found["m2"] or ("30" if found["half"] else "00")
+    if found["less"]:
+        return f" at {(int(found['h']) - 1) % 24}:45 "
+    minute = found["m"] or found["m2"] or ("30" if found["half"] else "15" if found["quarter"] else "00")
     return f" at {found['h']}:{minute.zfill(2)} "
 
 
@@ -494,6 +542,8 @@ _ORDINARY: Final = frozenset(
         *("pazar", "segunda", "ter\u00e7a", "quarta", "quinta", "sexta"),
     )
 )
+# Where "next" is said of the week, not of the day.
+_OF_NEXT_WEEK: Final = ("\u6765\u9031", "\u4e0b", "\ub2e4\uc74c \uc8fc", "\ub2e4\uc74c\uc8fc")
 _PARTS: Final = (
     "morning",
     "afternoon",
@@ -506,16 +556,19 @@ _PARTS: Final = (
     "this morning",
 )
 _ALONE: Final = (
-    *_PARTS, "today", "tomorrow", "yesterday", "the day after tomorrow", "the day before yesterday", "every day", "every weekday", "every month",
+    *_PARTS, "today", "tomorrow", "yesterday", "the day after tomorrow", "the day before yesterday", "every day", "every weekday", "every month", "every morning", "every evening",
     "last week", "next week", "last month", "next month", "last year", "weekend", "ahead",
-    *(f"last {day}" for day in WEEKDAYS),
+    *(f"{how} {day}" for how in ("last", "every") for day in WEEKDAYS),
 )  # fmt: skip
 _TOLD_AS: Final = {  # as the readers of periods and of clocks have them
     "ahead": "planned",
     "weekend": "over the weekend",
     **{part: f"in the {part}" for part in ("morning", "afternoon", "evening", "night")},
 }
-_LENGTHS: Final = ("half an hour", "1 hour", "1 hour 30 minutes", "2 hours", "2 days", "2 weeks", "2 minutes")
+_LENGTHS: Final = (
+    *("half an hour", "15 minutes", "45 minutes", "1 hour", "1 hour 30 minutes", "2 hours 30 minutes", "2 hours"),
+    *("1 day", "2 days", "2 weeks", "2 minutes"),
+)
 _PREFIXED: Final[dict[str, dict[str, list[str]]]] = {code: {"in": []} for code in ("ja", "zh", "ko", "tr", "hi", "fi")}
 _SUFFIXED: Final = frozenset(("ja", "zh", "ko", "tr", "hi", "fi", "id", "vi"))
 _ONE_UNSAID: Final = frozenset(("ru", "uk", "pl", "cs"))

@@ -16,10 +16,11 @@ from zoneinfo import ZoneInfo
 
 from composer.text.dates.clock import FLAGS, SKIP, ClockTime, clock_at
 from composer.text.dates.repeats import EVERY_DAY, WORKDAYS, Repeat, clock_note, local_moment
-from composer.text.dates.tongues import SLASHED, Told, told_in_english
+from composer.text.dates.tongues import FRACTION, SLASHED, Told, told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
+    MONTH,
     MONTH_DAY,
     NUMBERS,
     WEEKDAY,
@@ -32,6 +33,7 @@ from composer.text.dates.vocabulary import (
 MAX_WHEN_CHARS: Final = 200  # of a text, in which its time is read
 DEFAULT_TIME: Final = time(9)  # of a day that is named alone
 TONIGHT: Final = time(20)
+NIGHT_ENDS: Final = 5  # the hour
 END_OF_DAY: Final = time(17)
 _MAX_STARTS: Final = 40  # places at which a time that ends a text is looked for
 _NUMBER: Final = "|".join(NUMBERS)
@@ -43,6 +45,7 @@ _SPAN: Final = re.compile(
     r"(?P<unit>minutes?|mins?|months?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])(?P<after>\s{1,8}and\s{1,8}a\s{1,8}half\b)?)",
     FLAGS,
 )
+_MINUTES: Final = re.compile(r"[0-5]\d(?!\d)", FLAGS)  # of "2h30"
 _AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", FLAGS)
 _IN: Final = re.compile(r"(?:in|after)\s{1,8}", FLAGS)
 _FROM_NOW: Final = re.compile(r"\s{1,8}(?:from\s{1,8}now|later)\b", FLAGS)
@@ -66,6 +69,11 @@ _WEEKDAY: Final = re.compile(
     rf"(?:(?:on|this|next)\s{{1,8}})?(?:(?P<day>{WEEKDAY})\b|(?P<short>{_SHORT_DAYS})\b\.?(?=\s{{1,8}}(?:at\b|\d)))",
     FLAGS,
 )
+_NEXT_WEEK: Final = re.compile(
+    rf"(?:next\s{{1,8}}week\b{SKIP}{{0,8}},?{SKIP}{{0,8}}(?:on\s{{1,8}})?(?P<day>{WEEKDAY})\b"
+    rf"|(?:on\s{{1,8}})?(?P<day2>{WEEKDAY})\b{SKIP}{{0,8}}(?:of\s{{1,8}})?{SKIP}{{0,8}}next\s{{1,8}}week\b(?!'))",
+    FLAGS,
+)
 _END: Final = re.compile(
     r"(?:(?:at|by)\s{1,8})?(?:the\s{1,8})?(?:end\s{1,8}of\s{1,8}(?:the\s{1,8}|this\s{1,8})?(?P<of>day|week|month|year)|(?P<eod>eod))\b",
     FLAGS,
@@ -77,6 +85,7 @@ _NAMED: Final = re.compile(
     r"(?:,?\s{1,8}(?P<year>\d{4})(?!\w))?",
     FLAGS,
 )
+_NTH: Final = re.compile(r"on\s{1,8}(?:the\s{1,8})?(?P<nth>\d{1,2})(?:st|nd|rd|th)\b(?!\s{1,8}of\b)", FLAGS)
 _PAST_DAY: Final = re.compile(
     rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|(?:last\s{{1,8}})?{WEEKDAY}|(?:the\s{{1,8}})?day\s{{1,8}}before\s{{1,8}}yesterday)\b",
     FLAGS,
@@ -105,24 +114,42 @@ _TIME_LEFT: Final = (
     r"|o'?\s?clock\b|(?:in\s{1,4}the\s{1,4})(?:morning|afternoon|evening)\b|at\s{1,4}night\b|at\s{1,4}\d{1,2}\b)"
 )
 _DAY_LEFT: Final = (
-    rf"(?:today|tonight|tomorrow|{WEEKDAY}|"
-    rf"every\s{{1,4}}(?:day|week|month|{WEEKDAY})|in\s{{1,4}}\d{{1,3}}\s{{1,4}}(?:minute|hour|day|week|month))\b"
+    rf"(?:today|tonight|tomorrow|(?:on\s{{1,4}})?{WEEKDAY}|next\s{{1,4}}(?:week|month|year)(?!')"
+    rf"|every\s{{1,4}}(?:other|day|week|month|{WEEKDAY})|in\s{{1,4}}(?:\d{{1,3}}|{_NUMBER})\s{{1,4}}(?:minute|hour|day|week|month)s?)\b"
 )
 _LEFT_FIRST: Final = re.compile(
     rf"[\s~,.;:\u2013-]{{0,8}}(?:(?:and|or|until|till|to|before|after|around|about|from|past|by|between|sometime|o)\s{{1,4}}|\u2013|-)?(?:the\s{{1,4}})?(?:{_TIME_LEFT}|{_DAY_LEFT})",
     FLAGS,
 )
 _LEFT_LATER: Final = re.compile(rf"[\s~,]{{0,8}}\u00b7{{1,6}}[\s~]{{1,4}}(?:on\s)?(?:{_TIME_LEFT}|{_DAY_LEFT})", FLAGS)
+# The same just before a time that ends a text: "on the 25th at 3pm", "yesterday at 5", "two weeks from Monday".
+_BEFORE_CHARS: Final = 60
+_LEFT_BEFORE: Final = re.compile(
+    rf"(?:(?<!\w)(?:{_DAY_LEFT}|yesterday\b|(?:last|before|after|until|till|or|not|from|past|eod|cob|every|each|other)\b"
+    r"|(?:bi-?weekly|fortnightly|hourly|weekly|monthly|yearly|quarterly|close\s{1,4}of\s{1,4}business|weekends?)\b"
+    r"|\d{1,2}(?:st|nd|rd|th)\b|(?:christmas|new\s{1,4}year'?s?|easter)(?:\s{1,4}(?:eve|day))?\b"
+    rf"|\d{{1,2}}\s{{1,4}}{MONTH}(?:,?\s\d{{4}})?|{MONTH}\s{{1,4}}\d{{1,2}}(?:,?\s\d{{4}})?|{_TIME_LEFT})|[\u2013-])"
+    r"[\s~,]{0,8}(?:\u00b7{1,6}[\s~,]{0,4})?\Z",
+    FLAGS,
+)
 _LEFT_VAGUE: Final = re.compile(
-    r"[\s~,]{0,8}(?:sometime|around|about\s{1,4}\d|before\s|after\s|until\s|till\s|or\s)", FLAGS
+    r"[\s~,]{0,8}(?:sometime|around|about\s{1,4}\d|before\s|after\s|until\s|till\s|or\s|eod\b|cob\b|half\s|quarter\s"
+    r"|(?:at|by|between|from)\s{1,4}(?:\d|half\b|quarter\b)|\d{1,2}[:.]\d|(?:[01]\d|2[0-3])[0-5]\d(?!\d))",
+    FLAGS,
+)
+# A number joined to an hour ("9-10", "9 or 10"), and a word of another language that goes on with one ("et demie").
+_LEFT_JOINED: Final = re.compile(r"[:.,/+h]?\d|\s{0,4}[\u2013-]\s{0,4}\d|\s{1,4}or\s{1,4}\d", FLAGS)
+_LEFT_OF_HOUR: Final = re.compile(
+    rf"[\s~,]{{0,8}}(?:\u00b7{{1,6}}[\s~]{{1,4}})?(?:{FRACTION}|(?:half|quarter)\s(?:past|to)\s\d)", FLAGS
 )
 _LEFT_ANYWHERE: Final = re.compile(rf"(?<![\w\d]){_TIME_LEFT}", FLAGS)
 # A zone after an hour. The usual abbreviations are several zones each: IST is one of India, of Ireland and of Israel.
 _ZONE: Final = re.compile(
-    r"(?P<clock>\d|(?i:[ap]m|[ap]\.m\.|clock|noon|midnight|uhr|\dh))\s{1,3}\(?(?P<zone>UTC|GMT"
+    r"(?P<clock>\d|(?i:[ap]m|[ap]\.m\.|clock|noon|midnight|uhr|\dh))\s{1,3}\(?(?P<zone>(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?"
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]{2,30}(?:/[A-Za-z_]{2,30})?"
-    r"|[ECMP][SD]T|CES?T|EES?T|WES?T|BST|IST|MSK|JST|AE[SD]T)\)?(?![\w/])"
+    r"|[A-Z][a-z]{2,20}(?:\s[A-Z][a-z]{2,20})?\stime|[ECMP]T|[ECMP][SD]T|CES?T|EES?T|WES?T|BST|IST|MSK|JST|AE[SD]T)\)?(?![\w/])"
 )
+_HOURS_OFF: Final = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?00)?")
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -205,6 +232,8 @@ def _read(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
 
 def _zone_of(name: str) -> ZoneInfo | None:
     try:
+        if (hours := _HOURS_OFF.fullmatch(name)) is not None:  # whose names are of the other sign
+            return ZoneInfo(f"Etc/GMT{'-' if hours[1] == '+' else '+'}{int(hours[2])}")
         return ZoneInfo(name) if "/" in name or name in ("UTC", "GMT") else None
     except (ValueError, OSError, KeyError):
         return None
@@ -221,8 +250,11 @@ def _read_in(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
         for place in list(_START.finditer(told.text))[1:_MAX_STARTS]:
             found = _found(told.text, place.start(), now, zone)
             if found is not None and _DONE.match(told.text, found[1]):
-                if _OVER_DAY.fullmatch(told.text[: place.start()].strip(" ~")):
+                before = told.text[: place.start()]
+                if _OVER_DAY.fullmatch(before.strip(" ~")):
                     raise _UnreadError(Unreadable.OVER)
+                if _LEFT_BEFORE.search(before[-_BEFORE_CHARS:]):
+                    raise _UnreadError(Unreadable.PART)
                 what = text[: told.origin(place.start())].rstrip(" ,:;\u2013-")
                 return found[0], _TO.sub("", what, count=1) if _TO.match(what) else what
     return None
@@ -245,8 +277,11 @@ def _with_rest(text: str, told: Told, found: "_Found") -> tuple[When, str]:
     """What was read with the rest of the text, unless a time is left over there."""
     when, end, guessed = found
     left = told.text[end:]
-    if _LEFT_FIRST.match(left) or (
-        guessed and (_LEFT_LATER.match(left) or _LEFT_ANYWHERE.search(left) or _LEFT_VAGUE.match(left))
+    if (
+        _LEFT_FIRST.match(left)
+        or _LEFT_JOINED.match(left)
+        or _LEFT_OF_HOUR.match(left)
+        or (guessed and (_LEFT_LATER.match(left) or _LEFT_ANYWHERE.search(left) or _LEFT_VAGUE.match(left)))
     ):
         raise _UnreadError(Unreadable.PART)
     rest = _REST.match(told.text, end)
@@ -303,6 +338,8 @@ def _after(text: str, start: int, now: datetime, zone: tzinfo) -> _Found | None:
         else:
             exact += length
         end = span.end()
+        if unit == "h" and (minutes := _MINUTES.match(text, end)) is not None:
+            exact, end = exact + timedelta(minutes=int(minutes[0])), minutes.end()
         joined = _AND.match(text, end)
         span = _SPAN.match(text, joined.end() if joined else end)
     later = None if match else _FROM_NOW.match(text, end)
@@ -363,7 +400,21 @@ def _day(text: str, start: int) -> tuple[_Resolve, time | None, int] | None:
         word = " ".join(match["day"].lower().split())
         default = None if word in ("today", "this") else TONIGHT if word == "tonight" else DEFAULT_TIME
         later = timedelta(days=2 if "after" in word else word == "tomorrow")
-        return (lambda now, at, zone: local_moment(now.date() + later, _tonight(word, at), zone)), default, match.end()
+
+        def near(now: datetime, at: time, zone: tzinfo) -> datetime:
+            if word == "tonight" and at.hour == 12:
+                at = at.replace(hour=0)
+            night = timedelta(days=word == "tonight" and at.hour < NIGHT_ENDS <= now.hour)
+            return local_moment(now.date() + later + night, _tonight(word, at), zone)
+
+        return near, default, match.end()
+    if (match := _NEXT_WEEK.match(text, start)) is not None:
+        number = weekday_number(match["day"] or match["day2"])
+        return (
+            (lambda now, at, zone: local_moment(now.date() + timedelta(7 - now.weekday() + number), at, zone)),
+            DEFAULT_TIME,
+            match.end(),
+        )
     if (match := _WEEKDAY.match(text, start)) is not None:
         name = match["day"] or next(day for day in WEEKDAYS if day.startswith(match["short"].lower()[:3]))
         weekday = frozenset({weekday_number(name)})
@@ -371,6 +422,9 @@ def _day(text: str, start: int) -> tuple[_Resolve, time | None, int] | None:
     if (match := _END.match(text, start)) is not None:
         of = (match["of"] or "day").lower()
         return (lambda now, at, zone: local_moment(_last_day(now.date(), of), at, zone)), END_OF_DAY, match.end()
+    if (match := _NTH.match(text, start)) is not None:
+        nth = int(match["nth"])
+        return (lambda now, at, zone: Repeat(frozenset(), at, nth).after(now, zone)), DEFAULT_TIME, match.end()
     if (match := _ISO.match(text, start)) is not None:
         day = date(*iso_day(match))
         return (lambda now, at, zone: local_moment(day, at, zone)), DEFAULT_TIME, match.end()
