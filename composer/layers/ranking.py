@@ -100,7 +100,7 @@ def rank(
         asked = [False for _ in relevant]
     else:
         names = (*agents, *all_agents)
-        asked = [asks[n] and _asks_agent(candidate.item, names) for n, candidate in enumerate(relevant)]
+        asked = [asks[n] and asks_agent(candidate.item, names) for n, candidate in enumerate(relevant)]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
         named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
         yield replace(relevant[n].item, score=scores[n], reasons=named)
@@ -150,7 +150,7 @@ class _QuestionWords:
     @classmethod
     def of(cls, question: str, agents: Collection[str]) -> "_QuestionWords":
         spoken = tuple(_WORD.findall(question[:MAX_RANKED_CHARS].casefold()))
-        plain = _unaddressed(question, agents)
+        plain = unaddressed(question, agents)
         return cls(spoken, frozenset(_WORD.findall(plain)), frozenset(terms(plain)))
 
     def is_repeated_by(self, item: Item, spoken: Sequence[str], agents: Collection[str]) -> bool:
@@ -159,12 +159,12 @@ class _QuestionWords:
             return True
         if not is_question(item.text):
             return False
-        plain = _unaddressed(item.text, agents)
-        again = bool(self.subject) and _asks_agent(item, agents) and self.subject == frozenset(terms(plain))
+        plain = unaddressed(item.text, agents)
+        again = bool(self.subject) and asks_agent(item, agents) and self.subject == frozenset(terms(plain))
         return again or _nearly_equal(frozenset(_WORD.findall(plain)), self.words)
 
 
-def _unaddressed(text: str, agents: Collection[str]) -> str:
+def unaddressed(text: str, agents: Collection[str]) -> str:
     """A text in lower case without mentions of these agents. "@nobody" mentions no agent called No."""
     plain = text[:MAX_RANKED_CHARS].casefold()
     for name in {name.casefold() for name in agents}:
@@ -173,12 +173,12 @@ def _unaddressed(text: str, agents: Collection[str]) -> str:
     return plain
 
 
-def _asks_agent(item: Item, agents: Collection[str]) -> bool:
+def asks_agent(item: Item, agents: Collection[str]) -> bool:
     """Whether an item is a question to an agent: one that mentions an agent of these names, or of a DM or session."""
     if item.kind != "episode" or item.by_agent or not is_question(item.text):
         return False
     return (
-        item.namespace.startswith(_ALONE) or _unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
+        item.namespace.startswith(_ALONE) or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from composer.layers import relevance
+from composer.layers import plain, relevance
 from composer.layers.newer import with_newer
 from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message
@@ -16,6 +16,7 @@ from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
+from composer.text.plain_questions import Plain
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
@@ -39,7 +40,7 @@ class SearchQuery:
     """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
     names of the agent that answers, `all_agents` those of every agent that people may have asked here. `rooms` are the
     namespaces of the rooms that the text names, as far as the viewer may read them from here, and `subject` is the text
-    without their names: these say where, and not what about."""
+    without their names: these say where, and not what about. `plain`: what it asks for without naming a subject."""
 
     text: str
     vector: Vectors | None
@@ -48,6 +49,7 @@ class SearchQuery:
     all_agents: Collection[str] = ()
     rooms: frozenset[str] = frozenset()
     subject: str = ""
+    plain: "plain.PlainQuestion | None" = None
 
     @property
     def about(self) -> str:
@@ -84,7 +86,10 @@ async def read(
     in common with the question; where it names rooms too, in these alone. Days are those of the zone of `now`. Ranking
     chooses from at most `candidates` (None: MAX_CANDIDATES) by meaning, and as many by words.
     """
-    if floor and relevance.is_small_talk(query.text, query.agents):
+    listed = await _listed(recall, readable, query, shown, retrieval, now) if floor else []
+    if listed and query.plain is not None and query.plain.bare:
+        return listed  # it names nothing to search for
+    if floor and not listed and relevance.is_small_talk(query.text, query.agents):
         return []
     most = MAX_CANDIDATES if candidates is None else candidates
     found = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor, most=most)
@@ -104,7 +109,41 @@ async def read(
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     cut = floor if cut_noise is None else cut_noise
     ordered_by_score = cut and retrieval.strategy != "recent" and not found.by_time_alone
-    return with_newer(list(_above_noise(best) if ordered_by_score else best), found.candidates, query.about, seen)
+    by_subject = list(_above_noise(best) if ordered_by_score else best)
+    brought = with_newer(by_subject, found.candidates, query.about, seen)
+    if not listed or (brought and query.plain is not None and query.plain.kind is Plain.ME):
+        return brought  # "what do you know about me and the fair?" is about the fair
+    return list(_distinct([*brought, *listed], query))
+
+
+async def _listed(
+    recall: Recall, readable: Readable, query: SearchQuery, shown: Shown, retrieval: Retrieval, now: datetime
+) -> list[Item]:
+    """What a plain question asks for, without what the prompt shows already."""
+    if query.plain is None or not query.plain.lists:
+        return []
+    asked = query.plain
+    oldest = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
+    if query.rooms:
+        readable = readable.within(query.rooms)
+        asked = replace(asked, scope=readable)
+    periods = [(asked.since, now)] if asked.since else asked_periods(query.text, now)
+    spans = [(max(start, oldest), end) for start, end in periods] or [(oldest, now)]
+    excluded = [] if asked.lists_what_is_shown else [*map(episode_id, shown.messages), *_ids(shown.summaries)]
+    limit = retrieval.top_k * plain.TIMES_TOP_K
+    found = await plain.read(recall, readable, asked, spans, excluded, now, limit, (*query.agents, *query.all_agents))
+    if not asked.lists_what_is_shown:
+        seen = {(message.namespace, message.external_id) for message in shown.messages}
+        found = [item for item in found if not item.messages or not seen.issuperset(sources_of(item))]
+    return list(islice(_distinct(found, query), limit))
+
+
+def _ids(items: Iterable[Item]) -> list[uuid.UUID]:
+    return [uuid.UUID(item.id) for item in items]
+
+
+def _distinct(items: Iterable[Item], query: SearchQuery) -> Iterator[Item]:
+    return without_duplicates(items, query.text, (*query.agents, *query.all_agents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +171,21 @@ async def _candidates(
     periods = asked_periods(query.text, now) if floor else []
     only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
     in_rooms = readable.within(query.rooms) if query.rooms else readable
-    excluded = [*map(episode_id, shown.messages), *(uuid.UUID(item.id) for item in shown.summaries)]
+    excluded = [*map(episode_id, shown.messages), *_ids(shown.summaries)]
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
-    async def search(scope: Readable, start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
+    people = frozenset[uuid.UUID]() if query.plain is None else query.plain.people
+
+    async def search(
+        scope: Readable, start: datetime, end: datetime | None, authors: Collection[uuid.UUID] = ()
+    ) -> tuple[list[Candidate], bool]:
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
-        found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end)
+        found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end, authors)
         found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
+        if authors:
+            said = [each for each in found.candidates if not each.item.by_agent and not each.only_newer]
+            found = replace(found, candidates=said)
         if end is not None:
             found = replace(found, candidates=[each for each in found.candidates if _tells_of(each.item, (start, end))])
         return found.candidates, not floor or relevance.fits(found, query.about, query.agents)
@@ -152,6 +198,10 @@ async def _candidates(
     if not (only_time and in_periods):
         for scope in dict.fromkeys((in_rooms, in_rooms if only_time else readable)):
             found, fits = await search(scope, since, None)
+            at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
+    if people:  # what those said of it whom the question names, also where others said more of it
+        for start, end in periods or [(since, now)]:
+            found, fits = await search(in_rooms, max(start, since), end, people)
             at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
     return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
 

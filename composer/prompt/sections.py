@@ -48,6 +48,9 @@ PROJECT_ROOMS_CLOSED: Final = (
     "that /nexus rooms on may open this DM to more of the rooms that this person is in."
 )
 
+# The line of CONTEXT, in UTC, where somebody asks what they missed.
+MISSED_SINCE: Final = "What the asker missed is what others said since {}."
+
 
 @dataclass(frozen=True, slots=True)
 class PromptInput:

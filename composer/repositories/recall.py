@@ -132,10 +132,12 @@ class Recall:
         now: datetime,
         since: datetime = EARLIEST,
         until: datetime | None = None,
+        authors: Collection[uuid.UUID] = (),
     ) -> Found:
         """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best.
 
-        Items before `since` or after `until` (None: `now`) are neither found nor counted.
+        Items before `since` or after `until` (None: `now`) are neither found nor counted, nor those of others than the
+        `authors`, if there are any.
         """
         rows = await self._sql.fetch(
             "recall_search",
@@ -149,6 +151,7 @@ class Recall:
             now=now,
             since=since,
             until=now if until is None else min(until, now),
+            authors=list(authors) or None,
         )
         if vector is not None and all(row["meaning"] is None for row in rows):
             await self._warn_of_another_embedder()
@@ -156,6 +159,43 @@ class Recall:
             return Found([], {})
         rarities = dict(zip(sorted(terms), rows[0]["rarities"] or (), strict=False))
         return Found([_candidate(row) for row in rows], rarities, rows[0]["items"])
+
+    async def latest(
+        self,
+        readable: Readable,
+        kinds: Sequence[str],
+        limit: int,
+        exclude: Sequence[uuid.UUID],
+        now: datetime,
+        since: datetime = EARLIEST,
+        until: datetime | None = None,
+        *,
+        details: Collection[str] = (),
+        authors: Collection[uuid.UUID] = (),
+    ) -> list[Item]:
+        """The latest items of some `kinds`, newest first, whatever they say, and nothing that an agent said: memories
+        of some `details` and what the `authors` own, if there are any."""
+        rows = await self._sql.fetch(
+            "recall_latest",
+            **recall_parameters(readable),
+            kinds=list(kinds),
+            limit=limit,
+            exclude=list(exclude),
+            now=now,
+            since=since,
+            until=now if until is None else min(until, now),
+            details=list(details) or None,
+            authors=list(authors) or None,
+        )
+        return [_candidate(row).item for row in rows]
+
+    async def people(self, readable: Readable, words: Collection[str], until: datetime) -> dict[uuid.UUID, str]:
+        """The names of those of whom the viewer may read something, and whose name has one of some words, in lower
+        case."""
+        if not words:
+            return {}
+        rows = await self._sql.fetch("recall_people", **recall_parameters(readable), terms=sorted(words), until=until)
+        return {row["id"]: row["name"] for row in rows}
 
     async def around(
         self,

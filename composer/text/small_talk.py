@@ -14,7 +14,6 @@ FORGET: Final = (
 REMIND: Final = "To be reminded of something: /nexus remind me tomorrow 9:00 call the printer."
 REMEMBER_HINT: Final = "To have me remember something: /nexus remember the printer is on the second floor."
 HELP: Final = "I answer from what was said where you may read it. For all that I can do: /nexus help."
-SUM_UP: Final = "To be told what was said in a room: /nexus catch-up there. In a DM: /nexus recall WORDS."
 
 MAX_SMALL_TALK_CHARS: Final = 200  # of a message that may be small talk
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -45,12 +44,6 @@ _HELP = re.compile(
     r"|(?:who|what) are you|what (?:can|do) you do|what can i (?:do|ask)(?: you)?|how (?:does this|do you) work"
     r"|how (?:do|can) (?:i|we) use (?:you|this)|(?:what|which) commands (?:are there|do you (?:know|have)))"
 )
-_SUM_UP = re.compile(
-    r"(?:please )?(?:(?:can|could|will|would) you (?:please )?)?"
-    r"(?:(?:summari[sz]e|sum up|recap)|(?:give|write|make) (?:me |us )?an? (?:summary|recap) of)"
-    r"(?: (?:this|the|our|whole|entire|last))*(?: (?:conversation|chat|discussion|thread|room|channel|dm|messages))?"
-    r"(?: (?:so far|here|please|for me))*"
-)
 
 
 def small_talk(text: str, own_name: Collection[str]) -> str | None:
@@ -72,7 +65,7 @@ def small_talk(text: str, own_name: Collection[str]) -> str | None:
     if _FORGET.fullmatch(said):
         return FORGET
     asks = text.rstrip().endswith(("?", "\uff1f"))
-    for command, sentence in ((_REMIND, REMIND), (_HELP, HELP), (_SUM_UP, SUM_UP)):
+    for command, sentence in ((_REMIND, REMIND), (_HELP, HELP)):
         if command.fullmatch(said):
             return sentence
     return REMEMBER_HINT if _REMEMBER.fullmatch(said) and (not asks or "you" in words[:2]) else None

@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 from composer import visibility
 from composer.layers import working
 from composer.model import ConversationKind, Message
-from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
+from composer.prompt.sections import MISSED_SINCE, PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.text.names import in_quotes
 from composer.visibility import AccessContext
 
 
-def context_section(access: AccessContext, question: Message, recent: Sequence[Message], now: datetime) -> str:
+def context_section(
+    access: AccessContext, question: Message, recent: Sequence[Message], now: datetime, since: datetime | None = None
+) -> str:
     """The CONTEXT section: where this is, who takes part, and the date of `now`, whose zone is the tenant's; where the
     asker is alone, in their own zone, which nobody else is told of. It changes seldom, so it comes early in the prompt
-    (see the prompt cache in `_until_last_step`)."""
+    (see the prompt cache in `_until_last_step`). `since`: since when the asker wants to know what they missed."""
     conversation, project = access.conversation, visibility.effective_project(access)
     name = in_quotes(f"#{conversation.name}")
     where = {
@@ -39,6 +41,8 @@ def context_section(access: AccessContext, question: Message, recent: Sequence[M
     own, common = ("" if str(each.tzinfo) == str(UTC) else str(each.tzinfo) for each in (today, now))
     place, local = own and f" in {own}", common and f", in the text of summaries {common}"
     lines.append(f"Today is {today:%A, %Y-%m-%d}{place}; times are UTC{local}.")
+    if since is not None:
+        lines.append(MISSED_SINCE.format(f"{since:%Y-%m-%d %H:%M}"))
     return "[CONTEXT]\n" + "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 import structlog
@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
-from composer.layers import episodic, semantic, structured, working
+from composer.layers import episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.model import Agent, Item, Message, Visibility
 from composer.ports.clock import EARLIEST
@@ -33,6 +33,7 @@ from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
+from composer.text.plain_questions import Plain, plain_kind
 from composer.turn.context import context_section
 from composer.turn.memberships import Memberships
 from composer.turn.question import (
@@ -212,8 +213,13 @@ class Reader:
         conversation, common = snapshot.access.conversation, self._zone(request.tenant_id)
         now = question.at.astimezone(snapshot.access.zone or common)
         periods = asked_periods(asked_text(question), now)  # "yesterday" is the asker's
+        speakers, kind, since = speakers_of(question, window.recent), plain_kind(asked_text(question)), None
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
-            speakers = speakers_of(question, window.recent)
+            if kind is Plain.MISSED and not periods:  # and one before it
+                own = snapshot.access.linked_users(request.asker)
+                scope = _talked_of(snapshot.access, speakers)
+                since = await plain.last_visit(tx.recall, scope, own, question.at)
+                periods = [(since, question.at)]
             background = await episodic.read(
                 tx.recall,
                 snapshot.conversation_only,
@@ -233,6 +239,7 @@ class Reader:
             agents, mentioned = self._agents(request.tenant_id), background.names.values()
             rooms = rooms_by_name(access, readable)
             query = search_query(question, request.agent, window.recent, snapshot.vector, agents, mentioned, rooms)
+            query = await _as_plain(tx, query, kind, access, readable, speakers, since, now)
             in_view = [*(message for message, _ in window.related), *view.messages]
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
             shown = semantic.Shown(in_view, summaries)
@@ -243,7 +250,7 @@ class Reader:
             origins = _came_from(access, (*found.facts, *found.landmarks, *recall), found.names)
         prompt_input = PromptInput(
             agent=request.agent,
-            context=context_section(access, question, window.recent, question.at.astimezone(common)),
+            context=context_section(access, question, window.recent, question.at.astimezone(common), since),
             message=question,
             facts=structured.fact_items(found.facts, origins),
             landmarks=[structured.landmark_item(each, origins[each.namespace]) for each in found.landmarks],
@@ -315,6 +322,34 @@ class Reader:
             logger.warning("embedder.unavailable", error=for_operator(error))
             return None
         return vector
+
+
+def _talked_of(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
+    """What a person misses, or wants summed up, who names no place: this room; in a DM or a session the rooms that it
+    reads, if any, else itself."""
+    readable, here = visibility.readable(access, speakers), access.conversation.namespace
+    elsewhere = (*readable.rooms, *readable.pooled)
+    return readable.within(elsewhere if elsewhere and access.conversation.user_id is not None else (here,))
+
+
+async def _as_plain(
+    tx: Transaction,
+    query: semantic.SearchQuery,
+    kind: Plain | None,
+    access: AccessContext,
+    readable: Readable,
+    speakers: Sequence[uuid.UUID],
+    since: datetime | None,
+    now: datetime,
+) -> semantic.SearchQuery:
+    """The query with what it asks for as a plain question, if it is one."""
+    people = await plain.read_people(tx.recall, readable, query.about, now)
+    kind = plain.kind_with(people.values(), query.about, kind)
+    if kind is None and not people:
+        return query
+    own, scope = access.linked_users(access.asker), _talked_of(access, speakers)
+    bare = not plain.has_topic(query.about, (*query.agents, *people.values()))
+    return replace(query, plain=plain.PlainQuestion(kind, own, scope, since, frozenset(people), bare))
 
 
 async def presence_of_asker(memberships: Memberships, request: PromptRequest) -> Presence:

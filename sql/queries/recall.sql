@@ -24,7 +24,8 @@
 -- ltrim() reads a whole text, so only those that begin with what it takes away are given to it.
 -- A message's text is followed by the texts of its files and voice notes (message_words).
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
--- already. Rows before `since` and after `until` are neither found nor counted. `embedder` is the one of `vector`: when the stored vectors belong to another
+-- already. Rows before `since` and after `until` are neither found nor counted, nor those of others than the `authors`
+-- (NULL: everybody's). `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
 -- from 0 to 3.
 WITH excluded AS MATERIALIZED (
@@ -39,6 +40,7 @@ WITH excluded AS MATERIALIZED (
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
+          AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
 ), nearest AS (
     SELECT id, part FROM (
         SELECT id, part, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
@@ -49,6 +51,7 @@ WITH excluded AS MATERIALIZED (
                   AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
                       :readers::uuid[], :vendor, :rooms::text[])
                   AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
+                  AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
                   AND EXISTS (SELECT FROM question)
             ORDER BY distance, id, part
             LIMIT (SELECT greatest(1000, items / 15) FROM scope) + (SELECT items FROM excluded)
@@ -81,6 +84,7 @@ WITH excluded AS MATERIALIZED (
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
+          AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
 ), weights AS MATERIALIZED (
     SELECT array_agg((2.2 * ln(1 + (items - coalesce(df, 0) + 0.5) / (coalesce(df, 0) + 0.5)))::float8 ORDER BY n)
                AS term_weights
@@ -284,6 +288,65 @@ LEFT JOIN LATERAL (
     SELECT tier, text, starts_at FROM summaries WHERE r.kind = 'summary' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS s ON true
 ORDER BY r.id
+
+-- name: recall_latest
+-- List the latest items that a viewer may read, newest first, whatever they say: of some `kinds` of the index, memories of
+-- some `details` (NULL: all kinds of them), and what some `authors` own (NULL: everybody's). What agents said is left out.
+-- The columns are those of recall_search.
+WITH latest AS MATERIALIZED (
+    SELECT id, kind, namespace, visibility, user_id, vendors, at, chars FROM recall_index AS r
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor, :rooms::text[])
+          AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND part = 1
+          AND id <> ALL (:exclude::uuid[]) AND kind = ANY (:kinds::text[])
+          AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
+          AND (:details::text[] IS NULL OR EXISTS (SELECT FROM memories AS m WHERE m.tenant_id = :tenant_id AND m.id = r.id
+              AND m.kind = ANY (:details::text[])))
+          AND (kind <> 'episode' OR EXISTS (SELECT FROM episodes AS e
+              JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+              WHERE e.tenant_id = :tenant_id AND e.id = r.id AND m.agent_id IS NULL))
+    ORDER BY at DESC, id
+    LIMIT :limit
+)
+SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at, NULL::float8 AS meaning, 0::float8 AS words,
+       CASE WHEN r.chars IS NULL THEN coalesce(m.text, memory.text, s.text)
+            ELSE left(coalesce(m.text, memory.text, s.text), r.chars) END AS text,
+       coalesce(m.author, memory.author, '') AS author, coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
+       false AS by_agent, coalesce(m.with_files, false) AS with_files,
+       CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
+            ELSE ARRAY(SELECT source.external_id FROM lineage AS l
+                       JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
+                       WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
+                       ORDER BY source.at, source.seq)
+       END AS messages,
+       CASE WHEN r.chars IS NOT NULL THEN ARRAY[1] END AS parts,
+       CASE WHEN r.chars IS NOT NULL THEN (SELECT max(part) FROM recall_index WHERE tenant_id = :tenant_id AND id = r.id) END
+           AS of,
+       false AS only_newer, NULL::uuid[] AS newer_than, NULL::float8[] AS likeness,
+       NULL::uuid AS before, NULL::uuid AS after, NULL::uuid[] AS reply_to, 0 AS matched
+FROM latest AS r
+LEFT JOIN LATERAL (
+    SELECT message_words(message.text, message.attachments) AS text, message.author, message.external_id,
+           message.attachments <> '[]' AND message_words(message.text, message.attachments) <> message.text AS with_files
+    FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
+    WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
+) AS m ON true
+LEFT JOIN memories AS memory ON r.kind = 'memory' AND memory.tenant_id = :tenant_id AND memory.id = r.id
+LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = :tenant_id AND s.id = r.id
+ORDER BY r.at DESC, r.id
+
+-- name: recall_people
+-- List those people of whom a viewer may read something that can be recalled, and whose name has one of some words, in
+-- lower case.
+SELECT u.id, u.name FROM users AS u
+WHERE u.tenant_id = :tenant_id AND regexp_split_to_array(lower(u.name), '\W+') && :terms::text[]
+      AND EXISTS (SELECT FROM recall_index
+                  WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND user_id = u.id
+                        AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+                            :readers::uuid[], :vendor, :rooms::text[])
+                        AND at <= :until)
+ORDER BY u.id
 
 -- name: recall_around
 -- Get a recalled message with the `each` messages before and after it in its conversation, oldest first. Like those

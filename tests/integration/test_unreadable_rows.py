@@ -114,6 +114,11 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
             "by words": by_words.candidates,
             "rarities": by_words.rarities,
+            "the viewer's": (
+                await tx.recall.search(scene.readable, vector, [], 9, [], NOW, authors=[scene.viewer])
+            ).candidates,
+            "the latest": await tx.recall.latest(scene.readable, ["episode", "memory", "summary"], LIMIT, [], NOW),
+            "the latest facts": await tx.recall.latest(scene.readable, ["memory"], LIMIT, [], NOW, details=["fact"]),
             "the best two": (await tx.recall.search(scene.readable, vector, TERMS, 2, [], NOW)).candidates,
             "summaries": background.summaries,
             "summaries of a period": of_a_period.summaries,
@@ -152,6 +157,8 @@ ASKED_ELSEWHERE: Final = {
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
     "messages.opening": "tests/integration/test_follow_ups.py",
+    # Who is known does not change with every row.
+    "recall.people": "tests/integration/test_plain_questions.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",
 }
 
@@ -255,6 +262,8 @@ RECALLED: Final = {
     "by meaning",
     "by words",
     "rarities",
+    "the latest",
+    "the latest facts",
     "the best two",
     "around a message",
     "sources",

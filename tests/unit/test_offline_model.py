@@ -21,7 +21,7 @@ from composer.stores.models.offline_model import (
     OfflineModel,
 )
 from composer.text.offline import OFFLINE, WISH
-from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER_HINT, REMIND, SUM_UP, WELCOME
+from composer.text.small_talk import ALL_RIGHT, FINE, FORGET, HELP, REMEMBER_HINT, REMIND, WELCOME
 from composer.text.terms import terms
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
@@ -161,15 +161,18 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
             )
         ),
         *((text, HELP) for text in ("help", "@nexus help!", "what can you do?", "who are you", "how do you work?")),
-        *(
-            (text, SUM_UP)
-            for text in ("summarize this conversation", "can you summarise the chat so far?", "Sum up, please")
-        ),
     ],
 )
 async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(message: str, said: str) -> None:
     assert await answer(prompt(message)) == said
     assert OFFLINE not in said
+
+
+@pytest.mark.parametrize(
+    "text", ["summarize this conversation", "can you summarise the chat so far?", "Fass das Gespräch zusammen"]
+)
+async def test_what_is_to_be_summed_up_is_told_in_its_order(text: str) -> None:
+    assert quotes(await answer(prompt(text)))[0].startswith("- (summaries) day, until 2026-05-01")
 
 
 @pytest.mark.parametrize(

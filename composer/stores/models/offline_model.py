@@ -11,15 +11,24 @@ from datetime import tzinfo
 from functools import partial
 from math import log
 
+from composer.layers.plain import has_topic, kind_with
 from composer.layers.ranking import is_question
 from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.sections import PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
-from composer.stores.models.offline_times import SUMMARY_HEADER, is_within, named_periods, names_a_wish, zone_of
+from composer.prompt.sections import MISSED_SINCE, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
+from composer.stores.models.offline_times import (
+    SUMMARY_HEADER,
+    is_within,
+    named_periods,
+    names_a_wish,
+    period_since,
+    zone_of,
+)
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
+from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
@@ -46,6 +55,10 @@ NO_TIME = (
     "/nexus remind me does the same."
 )
 
+NOBODY_ELSE = f"{OFFLINE}) Nobody else has written here since you did."
+REMINDERS = "Your reminders: /nexus remind list"
+OWN = "the asker's own, "
+
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
 MAX_QUOTES = 3
@@ -54,6 +67,7 @@ MAX_OFFLINE_QUOTE_CHARS = 300
 MAX_WHOLE_QUOTE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
 PINNED_BONUS = 1.25
 SPEAKER_BONUS = 1.3
+MAX_LISTED = 10  # quotes of a list that was asked for
 MAX_TOLD = 5  # messages of a time that are quoted in order
 MAX_SUMMARY_CHARS = 900  # of the summaries of a time that are quoted, together
 MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
@@ -85,6 +99,7 @@ class _Entry:
     kind: str = ""
     room: str = ""
     newer_than: str = ""  # the mark of an older line
+    own: bool = False  # the asker's
 
     @property
     def when(self) -> str:
@@ -128,16 +143,17 @@ def _entry(section: str, line: str) -> _Entry:
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
     about = (spoken.groupdict().get("about") or "") if spoken else ""
-    room, newer = _ROOM.search(about), _NEWER.match(about)
+    room, newer, own = _ROOM.search(about), _NEWER.match(about), about.startswith(OWN)
     return _Entry(
         section=section,
         text=body[spoken.end() :] if spoken else body,
         mark=(mark.group("mark") or "") if mark else "",
         speaker=(spoken.group("speaker") or "").strip() if spoken else "",
         at=spoken.group("at") if spoken else "",
-        kind=about.partition(",")[0],
+        kind=about.removeprefix(OWN).partition(",")[0],
         room=room["name"] if room else "",
         newer_than=newer["mark"] if newer else "",
+        own=own,
     )
 
 
@@ -266,11 +282,117 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [WISH if names_a_wish(question.text, question.at, zone_of(messages)) else NO_TIME]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
         return [said]
+    since = _missed_since(messages)
+    if (
+        listed := _plain_answer(entries, question, since, zone_of(messages), own_name, _on_closed_rooms(messages))
+    ) is not None:
+        return listed
     of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
     found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
     if not found:
         return [NOTHING_REMEMBERED + _on_closed_rooms(messages)]
     return [QUOTING, *(f"\n{quote}" for quote in found)]
+
+
+def _plain_answer(
+    entries: Sequence[_Entry], question: _Entry, since: str, zone: tzinfo, own_name: Collection[str], closed: str
+) -> list[str] | None:
+    """The answer to a plain question, if it is one and the prompt has what it asks for: "what did I miss?"."""
+    asked = _ADDRESS.sub(" ", question.text)
+    words = set(_LETTERS.findall(question.text.casefold()))
+    named = {each.speaker for each in entries if words.intersection(_LETTERS.findall(each.speaker.casefold()))}
+    kind = kind_with(named, asked, plain_kind(asked))
+    if kind is Plain.REMINDERS:
+        return [REMINDERS]
+    if kind is None:
+        return None
+    known = (*own_name, *named, *(each.room for each in entries))
+    topic = has_topic(asked, known)
+    rooms, _ = rooms_named(asked, {each.room for each in entries if each.room})
+    if kind is Plain.MISSED and since:
+        periods = period_since(since, question.at)
+    else:
+        periods = named_periods(asked, question.at, zone)
+    then = [
+        each
+        for each in entries
+        if (not periods or each.section in PINNED or is_within(each.when, periods, zone))
+        and (not rooms or each.room in rooms)
+        and OFFLINE not in each.text
+        and not _is_request(each)
+    ]
+    told = [each for each in then if each.section not in PINNED]
+    match kind:
+        case Plain.DECISIONS | Plain.SAID if topic:
+            quotes = _about([each for each in then if _is_wanted(kind, each, question.speaker, named)], asked, known)
+        case Plain.SUMMARY if topic:
+            quotes = _about(told, asked, known)
+        case Plain.ME | Plain.TASKS | Plain.QUESTIONS if topic:
+            quotes = _about(then, asked, known) or _listed(kind, then, question.speaker, named)
+        case Plain.MISSED:
+            quotes = _told_of([each for each in told if each.speaker != question.speaker])
+            if not quotes and since:
+                return [NOBODY_ELSE + closed]
+        case Plain.SUMMARY:
+            quotes = _told_of(told)
+        case _:
+            quotes = _listed(kind, then, question.speaker, named)
+    if quotes:
+        return [QUOTING, *(f"\n{each}" for each in quotes)]
+    return None if topic else [NOTHING_REMEMBERED + closed]
+
+
+def _about(entries: Sequence[_Entry], question: str, known: Collection[str]) -> list[str]:
+    """The quotes of what is about the topic of a question, apart from what is `known` by name."""
+    topic = " ".join(word for word in question.split() if has_topic(word, known))
+    return [each.entry.quote(each.text) for each in _best(_candidates(entries), topic)]
+
+
+def _listed(kind: Plain, entries: Sequence[_Entry], asker: str, named: Collection[str]) -> list[str]:
+    """The quotes of what is asked for, each text once."""
+    wanted = [each for each in entries if _is_wanted(kind, each, asker, named)]
+    if kind is Plain.SAID:
+        wanted.sort(key=lambda each: each.when, reverse=True)
+    found = {" ".join(each.text.casefold().split()): each for each in wanted}
+    whole = [each for text, each in found.items() if not any(text in other for other in found if other != text)]
+    return [each.quote(each.text) for each in whole[:MAX_LISTED]]
+
+
+def _is_wanted(kind: Plain, entry: _Entry, asker: str, named: Collection[str]) -> bool:
+    match kind:
+        case Plain.DECISIONS:
+            return entry.section == "LANDMARKS" or entry.kind == "decision"
+        case Plain.TASKS:
+            return entry.kind == "action item"
+        case Plain.QUESTIONS:
+            return entry.section == "RECALL" and entry.text.rstrip().endswith(QUESTION_MARKS)
+        case Plain.SAID:
+            return entry.speaker in named
+        case Plain.ME if entry.section == "FACTS":
+            return any(part in entry.text for part in (f"(about {asker};", "(private;"))
+        case _:
+            return entry.own or (entry.section in VIEW and entry.speaker == asker and not _asks(entry))
+
+
+def _asks(entry: _Entry) -> bool:
+    """Whether a message only asks something, of people or of an agent."""
+    return is_question(_ADDRESS.sub(" ", entry.text).strip()) or _is_request(entry)
+
+
+def _is_request(entry: _Entry) -> bool:
+    """Whether a message of the view only asks an agent for something."""
+    if entry.section not in VIEW:
+        return False
+    said = _ADDRESS.sub(" ", entry.text).strip()
+    return plain_kind(said) is not None or (said != entry.text and is_question(said))
+
+
+def _missed_since(messages: Sequence[ChatMessage]) -> str:
+    """Since when the asker wants to know what they missed, as CONTEXT says it; "" where it does not."""
+    before, after = MISSED_SINCE.split("{}")
+    lines = [line for each in messages[:2] for line in each.content.splitlines()]
+    found = (line for line in lines if line.startswith(before) and line.endswith(after))
+    return next((line[len(before) : len(line) - len(after)] for line in found), "")
 
 
 def _room_here(messages: Sequence[ChatMessage]) -> str:

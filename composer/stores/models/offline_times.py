@@ -32,6 +32,12 @@ def named_periods(question: str, asked_at: str, zone: tzinfo) -> list[Period]:
     return [] if now is None else asked_periods(question, now.astimezone(zone))
 
 
+def period_since(since: str, asked_at: str) -> list[Period]:
+    """The period between two times of the prompt."""
+    start, end = _asked_at(since), _asked_at(asked_at)
+    return [] if start is None or end is None else [(start, end + timedelta(minutes=1))]
+
+
 def names_a_wish(question: str, asked_at: str, zone: tzinfo) -> bool:
     """Whether a message asks to be reminded, with a time that is understood; `asked_at` as `named_periods` takes it."""
     now = _asked_at(asked_at)

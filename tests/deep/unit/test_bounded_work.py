@@ -27,7 +27,7 @@ from bot.script.places import mentions
 from bot.slack import text as slack_text
 from composer.entries.draft import recalled_text
 from composer.ingest.addressing import find_addressed_agents, is_for_others
-from composer.layers import relevance
+from composer.layers import plain, relevance
 from composer.layers.ranking import is_question, without_duplicates
 from composer.memory import patterns, rules, wording
 from composer.memory.index import embedding_text, without_mentions
@@ -44,6 +44,7 @@ from composer.text import (
     names,
     notices,
     passages,
+    plain_questions,
     quoting,
     repetition,
     requests,
@@ -127,6 +128,9 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "find_quote": lambda text: quoting.find_quote(text, text[:1_000]),
     "asked_to_forget": forgetting.asked_to_forget,
     "asks_for_reminder": wishes.asks_for_reminder,
+    "plain_kind": lambda text: plain.kind_with(["Bob"], text, plain_questions.plain_kind(text)),
+    "has_topic": lambda text: plain.has_topic(text, ["Bob"]),
+    "topic_terms": plain_questions.topic_terms,
     "asks_to_store": requests.asks_to_store,
     "denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "without_notices": lambda text: notices.without_notices(f"{text} To undo it: /nexus forget item "),
