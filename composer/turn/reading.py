@@ -28,11 +28,12 @@ from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vect
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
 from composer.prompt.budget import is_shown_whole
-from composer.prompt.sections import PromptInput
+from composer.prompt.sections import OPEN_REMINDER, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
+from composer.text.dates.repeats import Repeat
 from composer.text.plain_questions import Plain, plain_kind
 from composer.turn.context import context_section
 from composer.turn.memberships import Memberships
@@ -244,6 +245,8 @@ class Reader:
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
+            if kind is Plain.REMINDERS:
+                recall = [*await _reminders(tx, access, readable), *recall]
         with timed(timings, "structured"):
             owners = profile_owners(readable.namespaces)
             found = await structured.read(tx.structured, readable, question.at, owners)
@@ -330,6 +333,26 @@ def _talked_of(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable
     readable, here = visibility.readable(access, speakers), access.conversation.namespace
     elsewhere = (*readable.rooms, *readable.pooled)
     return readable.within(elsewhere if elsewhere and access.conversation.user_id is not None else (here,))
+
+
+async def _reminders(tx: Transaction, access: AccessContext, readable: Readable) -> list[Item]:
+    """The asker's reminders that may be shown here, the next one first."""
+    items = [
+        Item(
+            layer="structured",
+            kind=OPEN_REMINDER,
+            id=str(each.id),
+            text=each.text if each.repeats is None else f"{each.text} ({Repeat.of(each.repeats).words})",
+            at=each.due_at,
+            namespace=each.namespace,
+            visibility=each.visibility,
+            user_id=each.user_id,
+            author=each.author,
+        )
+        for each in await tx.reminders.open(visibility.owned_by(access))
+    ]
+    here = readable.without_pool()  # as facts are
+    return [item for item in items if here.admits(item)]
 
 
 async def _as_plain(

@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Collection, Mapping
 
 from composer.model import Item, Message
-from composer.prompt.sections import COMPACTION, Prompt
+from composer.prompt.sections import COMPACTION, OPEN_REMINDER, Prompt
 from composer.text.rarity import is_rare
 from composer.text.repetition import words_of
 
-DERIVED_KINDS = ("landmark", "summary", COMPACTION)
+DERIVED_KINDS = ("landmark", "summary", COMPACTION, OPEN_REMINDER)
 
 
 def lineage_of(prompt: Prompt, question: Message, erased: Collection[uuid.UUID]) -> tuple[tuple[str, uuid.UUID], ...]:
@@ -33,7 +33,7 @@ def message_and_memory_texts(prompt: Prompt) -> list[tuple[uuid.UUID, str | None
 
 
 def derived_ids(prompt: Prompt) -> list[uuid.UUID]:
-    """Ids of the landmarks, summaries and compactions in the prompt.
+    """Ids of the landmarks, summaries, compactions and reminders in the prompt.
 
     These also disappear for other reasons than erasure (a summary is rewritten), so their absence proves nothing:
     only a recorded erasure does.

@@ -1,6 +1,6 @@
 -- name: sources_readable
--- Find which of these memories, facts and landmarks a viewer may read as they are filed now. Of `rooms`, which somebody
--- opened to their DM, memories alone are read.
+-- Find which of these memories, facts, landmarks and open reminders a viewer may read as they are filed now. Of `rooms`,
+-- which somebody opened to their DM, memories alone are read.
 SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors FROM memories
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[],
@@ -16,6 +16,12 @@ UNION ALL
 SELECT id, namespace, visibility, user_id, NULL FROM landmarks
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
       AND namespace <> ALL (:rooms::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+UNION ALL
+SELECT id, namespace, visibility, user_id, NULL FROM reminders
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND namespace <> ALL (:rooms::text[]) AND state = 'open'
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
 
@@ -64,6 +70,8 @@ LEFT JOIN LATERAL (
     SELECT id, namespace, visibility, valid_from, valid_to FROM facts WHERE tenant_id = :tenant_id AND id = s.id
     UNION ALL
     SELECT id, namespace, visibility, decided_at, retired_at FROM landmarks WHERE tenant_id = :tenant_id AND id = s.id
+    UNION ALL
+    SELECT id, namespace, visibility, made_at, posted_at FROM reminders WHERE tenant_id = :tenant_id AND id = s.id
     UNION ALL
     SELECT id, namespace, visibility, created_at, NULL FROM summaries WHERE tenant_id = :tenant_id AND id = s.id
     UNION ALL

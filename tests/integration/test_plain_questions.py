@@ -303,6 +303,44 @@ async def test_open_questions_are_listed(harness: AppHarness, question: str) -> 
     assert "coffee machine" not in answer
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what are my reminders?",
+        "list my reminders",
+        "do I have any reminders?",
+        "Welche Erinnerungen habe ich?",
+        "Zeig meine Erinnerungen",
+        "Quels sont mes rappels ?",
+        "Какие у меня напоминания?",
+    ],
+)
+async def test_reminders_are_listed_where_they_may_be_read(harness: AppHarness, question: str) -> None:
+    await harness.command("alice", "/nexus remind me tomorrow 9:00 call the printer", **ROOM)
+    await harness.command("alice", "/nexus remind here every weekday at 9:30 stand-up", **ROOM)
+    await harness.command("bob", "/nexus remind me tomorrow 9:00 see about the knee", **DM)
+    assert "stand-up" not in await sent(harness, "bob", f"@nexus {question}", **ROOM)
+    shown, answer = await both(harness, "alice", question, **DM)
+    for text in (shown, answer):
+        assert "call the printer" in text
+        assert "2026-05-08 09:00" in text
+    assert "stand-up" not in shown
+    shown, answer = await both(harness, "alice", question, **ROOM)
+    assert "stand-up" in shown
+    assert "stand-up" in answer
+    assert "printer" not in shown.replace("invoice of the printer", "")
+    assert "/nexus remind list" in answer
+
+
+async def test_forgetting_a_reminder_reaches_the_answer_that_lists_it(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me tomorrow 9:00 call the zoologist", **DM)
+    assert "zoologist" in (await harness.ask("alice", "what are my reminders?", **DM)).text
+    assert "zoologist" in (await harness.command("alice", "/nexus why --details", **DM)).text
+    await harness.command("alice", "/nexus forget zoologist --yes", **DM)
+    assert "zoologist" not in await sent(harness, "alice", "what are my reminders?", **DM)
+    assert "zoologist" not in (await harness.command("alice", "/nexus why --details", **DM)).text
+
+
 async def test_what_is_known_about_something_else_is_no_list_about_the_asker(harness: AppHarness) -> None:
     for question in ("what do you know about the fair?", "what do you know about the logo?"):
         _, answer = await both(harness, "alice", question, **ROOM)

@@ -16,7 +16,7 @@ from composer.layers.ranking import is_question
 from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.sections import MISSED_SINCE, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
+from composer.prompt.sections import MISSED_SINCE, OPEN_REMINDER, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.stores.models.offline_times import (
     SUMMARY_HEADER,
     is_within,
@@ -56,7 +56,7 @@ NO_TIME = (
 )
 
 NOBODY_ELSE = f"{OFFLINE}) Nobody else has written here since you did."
-REMINDERS = "Your reminders: /nexus remind list"
+REMINDERS = "All of your reminders, and how to cancel one: /nexus remind list"
 OWN = "the asker's own, "
 
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
@@ -302,10 +302,11 @@ def _plain_answer(
     words = set(_LETTERS.findall(question.text.casefold()))
     named = {each.speaker for each in entries if words.intersection(_LETTERS.findall(each.speaker.casefold()))}
     kind = kind_with(named, asked, plain_kind(asked))
-    if kind is Plain.REMINDERS:
-        return [REMINDERS]
     if kind is None:
         return None
+    if kind is Plain.REMINDERS:
+        quotes = [each.quote(each.text) for each in entries if each.kind == OPEN_REMINDER][:MAX_LISTED]
+        return [QUOTING, *(f"\n{quote}" for quote in quotes), f"\n{REMINDERS}"] if quotes else [REMINDERS]
     known = (*own_name, *named, *(each.room for each in entries))
     topic = has_topic(asked, known)
     rooms, _ = rooms_named(asked, {each.room for each in entries if each.room})
