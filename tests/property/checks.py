@@ -314,6 +314,14 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
             assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
 
 
+# Questions that name no subject, which list what may be read.
+PLAIN: Final = (
+    *("what did I miss?", "what do you know about me?", "list the decisions", "which tasks are open?"),
+    *("what did bob say?", "Was hat carol gesagt?", f"what did {STRANGER} say?", "what are my reminders?"),
+    *("summarise this week", "summarise yesterday", "what are the open questions?", "Was habe ich verpasst?"),
+)
+
+
 def probe(rng: random.Random, secrets: list[str]) -> list[str]:
     """Return questions of a curious viewer, one of them with a word that only a secret contains."""
     words = Words(rng, 900_000)
@@ -324,4 +332,4 @@ def probe(rng: random.Random, secrets: list[str]) -> list[str]:
         asked.append(f"@{rng.choice(('bob', 'carol', STRANGER))} @{rng.choice(AGENTS)} {words.question()}")
     if rng.random() < 0.3:
         asked.append(f"@scout {words.question()}")
-    return asked
+    return [*asked, random.Random(asked[1]).choice(PLAIN)]
