@@ -11,8 +11,7 @@ from bot.importers.archive import Archive
 from composer.errors import BadInput
 from composer.model import Attachment, Incoming
 from composer.ports.documents import DocumentReader
-from composer.text.file_kinds import MAX_FILE_BYTES as MAX_READ_BYTES
-from composer.text.file_kinds import kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, kind_of, too_large
 
 EVERY_ROOM: Final = "*"  # in `public`
 MAX_LISTED_NAMES: Final = 5  # rooms that a sentence names
@@ -84,7 +83,7 @@ class FileOfExport:
         if kind_of(attached.name, attached.type) is None:
             return attached
         try:
-            content = await asyncio.to_thread(self.archive.read, self.name, MAX_READ_BYTES)
+            content = await asyncio.to_thread(self.archive.read, self.name, MAX_DOCUMENT_BYTES)
         except BadInput:
             return replace(attached, note="could not be read: it is damaged in the export")
         if content is None:

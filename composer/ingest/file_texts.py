@@ -27,7 +27,7 @@ from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
 from composer.signals import end_tasks
-from composer.text.file_kinds import MAX_FILE_BYTES, kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, kind_of, too_large
 from composer.usage.transcription import TranscriptionMeter
 
 logger = structlog.get_logger()
@@ -42,6 +42,7 @@ MAX_AT_ONCE: Final = 4  # messages; each may hold a file in memory
 MAX_REMEMBERED: Final = 10_000  # messages whose files were tried
 EARLIER_SECONDS: Final = 10.0  # that a question waits for files that came before it in its conversation
 RETRY_SECONDS: Final = (0.5, 3.0, 10.0)  # before a file is loaded again
+MAX_ATTACHED_TEXT_BYTES: Final = 800_000  # of all files of one message in UTF-8, which is indexed to its end
 STORING_TRIES: Final = 3
 
 
@@ -175,8 +176,11 @@ class FileTexts:
         unread = [each for each in message.attachments if self.is_unread(each)]
         notes = [each for each in unread if each.is_audio][:MAX_VOICE_NOTES]
         files = [each for each in unread if not each.is_audio][:MAX_FILES]
+        left = MAX_ATTACHED_TEXT_BYTES
         for each in files:
-            await self._store(tenant, place, id, each, await self._document_text(source, message, each))
+            found = _cut(await self._document_text(source, message, each), left)
+            left -= len(found.text.encode("utf-8", "replace"))
+            await self._store(tenant, place, id, each, found)
         for each in notes:
             await self._store(tenant, place, id, each, await self._spoken_text(source, message, each, account))
 
@@ -204,10 +208,10 @@ class FileTexts:
 
     async def _document_text(self, source: FileSource, message: Message, file: Attachment) -> DocumentText:
         """The text of a document, or why it has none."""
-        if file.size > MAX_FILE_BYTES:
+        if file.size > MAX_DOCUMENT_BYTES:
             return DocumentText(note=too_large(file.size))
         try:
-            content = await _loaded(source, message, file, MAX_FILE_BYTES)
+            content = await _loaded(source, message, file, MAX_DOCUMENT_BYTES)
         except Unavailable as error:
             logger.warning("file.not_read", message=str(message.id), error=for_operator(error))
             return DocumentText(note="could not be read: its platform did not provide it")
@@ -243,6 +247,16 @@ class FileTexts:
         media_type = note.type.partition(";")[0].strip().lower()
         text = await self._meter.transcribe(note.name, media_type, content, account, note.seconds)
         return text[:MAX_TRANSCRIPT_CHARS]
+
+
+def _cut(found: DocumentText, most: int) -> DocumentText:
+    """The beginning of a text, of so many bytes in UTF-8."""
+    encoded = found.text.encode("utf-8", "replace")
+    if len(encoded) <= most:
+        return found
+    limit = f"{MAX_ATTACHED_TEXT_BYTES // 1_000} kB of text"
+    note = f"only its beginning is read: the limit of the files of a message is {limit}"
+    return DocumentText(encoded[:most].decode("utf-8", "ignore"), note)
 
 
 async def _loaded(source: FileSource, message: Message, file: Attachment, limit: int) -> bytes:

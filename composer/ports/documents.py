@@ -17,6 +17,6 @@ class DocumentReader(Protocol):
     """Reads files as text."""
 
     async def read(self, name: str, media_type: str, content: bytes) -> DocumentText:
-        """The text of a file, at most MAX_FILE_CHARS of it (composer/text/file_kinds.py). Never fails: the note says
-        why there is none. Nothing but the content is read, and nothing is fetched."""
+        """The text of a file, at most MAX_DOCUMENT_CHARS of it (composer/text/file_kinds.py). Never fails: the note
+        says why there is none. Nothing but the content is read, and nothing is fetched."""
         ...

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from composer.model import Message
 from composer.text.cleaning import clean_text
 from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import speaker_label
+
+SUMMARISED_CHARS: Final = 10_000  # of a file: a long one says at its beginning what it is; recall finds the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,10 @@ class SummaryText:
 
 
 def summary_input(message: Message) -> SummaryInput:
-    """A message as it is summarised: with the texts of its attachments, its secrets masked, an agent's without its
-    source marks."""
+    """A message as it is summarised: with the beginnings of its attachments, its secrets masked, an agent's without
+    its source marks."""
     words = without_marks(message.text) if message.by_agent else message.text
-    text = "\n".join((words, *(f"{a.name}: {a.text}" for a in message.attachments if a.text)))
+    text = "\n".join((words, *(f"{a.name}: {a.text[:SUMMARISED_CHARS]}" for a in message.attachments if a.text)))
     return SummaryInput(message.author, message.at, mask(text))
 
 

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
-MAX_FILE_BYTES: Final = 20_000_000  # of a larger file only the name is stored
-MAX_FILE_CHARS: Final = 300_000  # of the text of one file; what stands after them is not read
+MAX_DOCUMENT_BYTES: Final = 20_000_000  # of a larger file only the name is stored
+MAX_DOCUMENT_CHARS: Final = 300_000  # of the text of one file; what stands after them is not read
 
 
 class FileKind(StrEnum):
@@ -85,7 +85,7 @@ _TYPES: Final = {
 
 def too_large(size: int) -> str:
     """Why a file of so many bytes is not read."""
-    return f"could not be read: it has {size / 1e6:,.1f} MB, and the limit is {MAX_FILE_BYTES / 1e6:,.0f} MB"
+    return f"could not be read: it has {size / 1e6:,.1f} MB, and the limit is {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB"
 
 
 def kind_of(name: str, media_type: str) -> FileKind | None:

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from composer.ports.documents import DocumentText
 from composer.stores.documents import child
 from composer.stores.documents.process import BROKEN, TOO_LONG, DocumentProcesses
-from composer.text.file_kinds import MAX_FILE_BYTES, MAX_FILE_CHARS
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS
 from composer.text.passages import passages
 from tests.support.documents import HEADINGS, bomb, docx, paragraph, pdf, pptx, relations, xlsx, zipped
 from tests.support.waiting import until
@@ -129,10 +129,10 @@ async def test_the_end_of_sixty_pages_is_read_and_what_is_beyond_the_limit_is_sa
     assert whole.text.endswith("The quokka sleeps in the vault.")
     assert whole.note == ""
     cut = await read("longer.pdf", pdf([page] * 100))
-    assert len(cut.text) == MAX_FILE_CHARS
+    assert len(cut.text) == MAX_DOCUMENT_CHARS
     assert cut.note == "only its first 300,000 characters are read"
     text = await read("longer.txt", b"word " * 100_000)
-    assert (len(text.text), text.note) == (MAX_FILE_CHARS, cut.note)
+    assert (len(text.text), text.note) == (MAX_DOCUMENT_CHARS, cut.note)
 
 
 async def test_each_part_of_a_long_page_sheet_or_slide_says_where_it_stands(read: Reading) -> None:
@@ -308,5 +308,5 @@ async def test_a_file_that_is_too_large_or_of_another_kind_starts_no_process(
     monkeypatch.setattr("composer.stores.documents.process._COMMAND", ("/does/not/exist",))
     assert await read("a.png", b"\x89PNG") == DocumentText()
     assert await read("a.pdf", b"") == DocumentText()
-    large = await read("a.pdf", b"x" * (MAX_FILE_BYTES + 1))
+    large = await read("a.pdf", b"x" * (MAX_DOCUMENT_BYTES + 1))
     assert large.note == "could not be read: it has 20.0 MB, and the limit is 20 MB"

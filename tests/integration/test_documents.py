@@ -164,6 +164,28 @@ async def test_a_file_that_is_too_large_is_not_loaded(harness: AppHarness, files
     assert files.fetched == []
 
 
+async def test_the_files_of_one_message_are_read_up_to_what_is_indexed_of_it(
+    harness: AppHarness, files: Files, settings: Settings
+) -> None:
+    files.contents = {
+        "a": b"one two " * 40_000,
+        "b": "\u65e5\u672c\u8a9e\u3002".encode() * 70_000,
+        "c": b"the last one",
+    }
+    await send(harness, "ann", "see", "posted", *(file(f"{each}.txt", each) for each in "abc"))
+    await read(harness)
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        stored = json.loads(await connection.fetchval("SELECT attachments FROM messages"))
+        last = await connection.fetchrow("SELECT start, chars FROM recall_index ORDER BY part DESC LIMIT 1")
+        words = await connection.fetchval("SELECT message_words(text, attachments) FROM messages")
+    finally:
+        await connection.close()
+    assert last is not None
+    assert [each["note"][:26] for each in stored] == ["only its first 300,000 cha", *["only its beginning is read"] * 2]
+    assert last["start"] + last["chars"] == len(words)
+
+
 async def test_a_platform_that_fails_at_first_is_asked_again(harness: AppHarness, files: Files) -> None:
     files.contents = {"a": Unavailable("It is down.")}
 

@@ -29,7 +29,7 @@ from pypdfium2 import raw as pdfium
 
 from composer.ports.documents import DocumentText
 from composer.text.decoding import decode_text
-from composer.text.file_kinds import MAX_FILE_CHARS, FileKind, kind_of
+from composer.text.file_kinds import MAX_DOCUMENT_CHARS, FileKind, kind_of
 from composer.text.html_text import text_of_html
 
 MAX_MEMORY_BYTES: Final = 1_500_000_000  # of addresses, of which libraries take some hundred million
@@ -80,7 +80,7 @@ class _Lines:
     def __init__(self) -> None:
         self.found: list[str] = []
         self.mark = ""
-        self._left = MAX_FILE_CHARS + 1
+        self._left = MAX_DOCUMENT_CHARS + 1
         self._since_mark = 0
 
     def begin(self, section: str) -> None:
@@ -147,8 +147,8 @@ def read_document(kind: FileKind, content: bytes) -> DocumentText:
     try:
         _READERS[kind](content, lines)
     except Enough:
-        note = f"only its first {MAX_FILE_CHARS:,} characters are read"
-        if sum(map(len, lines.found)) + len(lines.found) <= MAX_FILE_CHARS:
+        note = f"only its first {MAX_DOCUMENT_CHARS:,} characters are read"
+        if sum(map(len, lines.found)) + len(lines.found) <= MAX_DOCUMENT_CHARS:
             note = "only its beginning is read: all of it takes too long"
     except Unreadable as error:
         note = str(error)
@@ -156,7 +156,7 @@ def read_document(kind: FileKind, content: bytes) -> DocumentText:
         note = TOO_LARGE
     except Exception:  # whatever a library meets in a damaged file
         note = DAMAGED
-    text = "\n".join(lines.found).strip()[:MAX_FILE_CHARS]
+    text = "\n".join(lines.found).strip()[:MAX_DOCUMENT_CHARS]
     if text and note.startswith("could not be read"):
         note = "only its beginning is read: the rest is damaged, or too large"
     return DocumentText(text, note if text or note else NO_TEXT)

@@ -13,13 +13,13 @@ import structlog
 import composer
 from composer.ports.documents import DocumentText
 from composer.text.decoding import decode_text
-from composer.text.file_kinds import MAX_FILE_BYTES, MAX_FILE_CHARS, FileKind, kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS, FileKind, kind_of, too_large
 
 logger = structlog.get_logger()
 
-MAX_SECONDS: Final = 60.0  # for one document, which may use less of the processor's time
-MAX_AT_ONCE: Final = 2
-MAX_TEXT_BYTES: Final = 4 * (MAX_FILE_CHARS + 2)  # of a text, which are enough in any encoding
+MAX_DOCUMENT_SECONDS: Final = 60.0  # for one document, which may use less of the processor's time
+MAX_DOCUMENTS_AT_ONCE: Final = 2
+MAX_DECODED_BYTES: Final = 4 * (MAX_DOCUMENT_CHARS + 2)  # of a text, which are enough in any encoding
 TOO_LONG: Final = "could not be read: it takes too long"
 BROKEN: Final = "could not be read: it is damaged, or too large when it is unpacked"
 _ROOT: Final = str(Path(composer.__file__).parent.parent)
@@ -31,21 +31,21 @@ class DocumentProcesses:
     """Reads each document in a process of its own (composer.ports.documents.DocumentReader), a few at once. A text is
     decoded here."""
 
-    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+    def __init__(self, seconds: float = MAX_DOCUMENT_SECONDS) -> None:
         self._seconds = seconds
-        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_DOCUMENTS_AT_ONCE)
 
     async def read(self, name: str, media_type: str, content: bytes) -> DocumentText:
         """The text of a file, and what was not read of it."""
         kind = kind_of(name, media_type)
         if kind is None or not content:
             return DocumentText()
-        if len(content) > MAX_FILE_BYTES:
+        if len(content) > MAX_DOCUMENT_BYTES:
             return DocumentText(note=too_large(len(content)))
         if kind is FileKind.TEXT:
-            text = await asyncio.to_thread(decode_text, content[:MAX_TEXT_BYTES])
-            cut = f"only its first {MAX_FILE_CHARS:,} characters are read" if len(text) > MAX_FILE_CHARS else ""
-            return DocumentText(text[:MAX_FILE_CHARS], cut)
+            text = await asyncio.to_thread(decode_text, content[:MAX_DECODED_BYTES])
+            cut = f"only its first {MAX_DOCUMENT_CHARS:,} characters are read" if len(text) > MAX_DOCUMENT_CHARS else ""
+            return DocumentText(text[:MAX_DOCUMENT_CHARS], cut)
         async with self._slots:
             with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as taken:
                 await asyncio.to_thread(_put, given, content)
