@@ -236,7 +236,8 @@ CREATE TABLE personal_settings (
 -- namespace: what its messages are stored under. A thread has that of its room; a private room that becomes public gets a new
 -- one (generation + 1). version: grows with every change to the messages, so that a cached view is known to be stale.
 -- title: what people call it, where name is the platform's id; NULL for threads. recording: which messages are stored.
--- read_to: until when all that was written there was received, or was not to be stored. archived_at: when the platform archived it.
+-- read_to: until when all that was written there was received, or was not to be stored. read_failed_at: when its history could
+-- last not be read, until it can. archived_at: when the platform archived it.
 -- notice_for, notice_id: after which message the first-use notice is posted, and its id on the platform once it is.
 -- privacy_at, outsiders_at: when the platform said so; an older statement changes nothing. private_since: the earliest
 -- statement that it is private since it was last opened. later_ids: ids that the platform has given it since, the present one
@@ -279,6 +280,7 @@ CREATE TABLE conversations (
     history_changed_at timestamptz,
     id_changed_at timestamptz,
     follow_ups boolean NOT NULL DEFAULT true,
+    read_failed_at timestamptz,
     PRIMARY KEY (tenant_id, id),
     CHECK ((kind = 'thread') = (room_id IS NOT NULL)),
     CHECK (kind IN ('dm', 'session') = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL))),

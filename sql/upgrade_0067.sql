@@ -201,6 +201,7 @@ ALTER TABLE reembedded FORCE ROW LEVEL SECURITY;
 
 -- In the threads of a room, what follows up an answer needs no mention, unless its admins say otherwise.
 ALTER TABLE conversations ADD COLUMN follow_ups boolean NOT NULL DEFAULT true;
+ALTER TABLE conversations ADD COLUMN read_failed_at timestamptz;
 
 -- A person's own time zone: as their platform says it, and as they set it.
 ALTER TABLE identities ADD COLUMN timezone text;

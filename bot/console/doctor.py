@@ -81,6 +81,8 @@ async def _database(probe: Doctor, settings: Settings) -> list[Check]:
         checks.append(Check("tenants", False, unread))
     if unretracted := await probe.unretracted():
         checks.append(Check("retractions", None, unretracted))
+    if unreadable := await probe.unread_rooms():
+        checks.append(Check("channels", None, unreadable))
     checks.append(await _check("backlog", probe.backlog()))
     if skipped := await probe.skipped():
         checks.append(Check("skipped messages", None, skipped))

@@ -8,6 +8,7 @@ changes nothing twice. What arrives meanwhile moves no watermark.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -209,6 +210,7 @@ class Reconciliation:
         except Exception as error:
             work.failures += 1
             work.retry_at = asyncio.get_running_loop().time() + self._wait(work.failures)
+            await self._note_unread(work.channel)
             await self._note_failure(error, channel)
         else:
             self._failures = work.failures = 0
@@ -224,6 +226,13 @@ class Reconciliation:
 
     def _wait(self, failures: int) -> float:
         return float(min(self._backoff.first_seconds * 2 ** min(failures - 1, 16), self._backoff.max_seconds))
+
+    async def _note_unread(self, channel: ReadChannel) -> None:
+        """Note for `nexus doctor` that a channel can't be read. Does not fail."""
+        with suppress(NexusError):
+            workspace = await self._workspace()
+            async with self._app.database.transaction(workspace.tenant_id) as tx:
+                await tx.conversations.note_unread(channel.stored, self._app.clock.now())
 
     async def _note_failure(self, error: Exception, channel: str) -> None:
         """Log what failed; wait if it seems that nothing works."""

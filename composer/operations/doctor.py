@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Self
 
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
@@ -19,6 +19,7 @@ from composer.operations.backlog import backlog
 from composer.operations.tool_places import ServerPlaces, server_places
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, UsageAccount, Work, WorkKind
+from composer.repositories.conversations import UnreadConversation
 from composer.repositories.erasure import StoredReceipt, receipt_digest
 from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
@@ -55,6 +56,8 @@ from composer.usage.operations import OperationMeter
 from composer.usage.transcription import TranscriptionMeter
 
 MAX_SHOWN_TOOLS: Final = 20  # of a tool server, besides those that are allowed
+MAX_SHOWN_ROOMS: Final = 5
+UNREAD_FOR: Final = timedelta(hours=1)  # a channel that fails is tried again more often
 PROBE_REPLY_TOKENS: Final = 1_024
 SILENCE_SECONDS: Final = 0.5
 _RATE: Final = 8_000  # samples a second, of two bytes each
@@ -383,6 +386,23 @@ class Doctor:
             f"only by their words: {listed}. Report this; they are tried again at each start of nexus run."
         )
 
+    async def unread_rooms(self) -> str:
+        """Which channels can't be read on their platform; "" when all can."""
+        found = []
+        async with self._open() as database:
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, "read") as tx:
+                    found += await tx.conversations.unread(self._clock.now() - UNREAD_FOR)
+        if not found:
+            return ""
+        listed = "; ".join(_named(each) for each in found[:MAX_SHOWN_ROOMS])
+        more = len(found) - MAX_SHOWN_ROOMS
+        return (
+            f"the history of {counted(len(found), 'channel')} can't be read, so what was missed there is not stored: "
+            f"{listed}{f'; and {more:,} more' if more > 0 else ''}. The log of nexus run says why (history.retrying); "
+            "it goes on trying."
+        )
+
     async def unretracted(self) -> str:
         """What was forgotten and stays where it was posted, since the platform refuses to change it; "" when nothing
         does."""
@@ -410,3 +430,10 @@ class Doctor:
             f"{counted(found.tenants, 'tenant')}; {counted(found.unindexed, 'message')} to index, "
             f"{counted(found.unembedded, 'item')} to embed"
         )
+
+
+def _named(room: UnreadConversation) -> str:
+    """A channel for whoever runs Nexus: a private one, and a DM, by its id alone."""
+    name = f"#{clean_line(room.title)} ({room.id})" if room.title else f"{room.kind} {room.id}"
+    until = "" if room.read_to is None else f", read until {room.read_to:%Y-%m-%d %H:%M} UTC"
+    return f"{name} in {room.workspace}{until}"

@@ -88,6 +88,18 @@ class FollowedConversation:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadConversation:
+    """A conversation whose history can't be read: its workspace, its id on the platform, the title of a public room,
+    and until when it was read (None: not since it was stored)."""
+
+    workspace: str
+    kind: ConversationKind
+    id: str
+    title: str | None
+    read_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class RoomIds:
     """A room that has got other ids on its platform since it was stored by its `name`: `later_ids`, the present one
     last, which may be its name again. Under `stored_ids` of them something else is stored."""
@@ -195,6 +207,25 @@ class Conversations:
             changed_at=[each.changed_at for each in conversations],
             read_to=read_to,
         )
+
+    async def note_unread(self, conversations: Sequence[FollowedConversation], now: datetime) -> None:
+        """Note that the history of conversations could not be read."""
+        await self._sql.execute("conversations_note_unread", ids=[each.id for each in conversations], now=now)
+
+    async def unread(self, since: datetime) -> list[UnreadConversation]:
+        """The conversations whose history could not be read since a time, and was not read again, those that were read
+        longest ago first."""
+        rows = await self._sql.fetch("conversations_unread", since=since)
+        return [
+            UnreadConversation(
+                f"{row['platform']}:{row['workspace']}",
+                ConversationKind(row["kind"]),
+                row["thread"] or row["name"],
+                row["title"],
+                row["read_to"],
+            )
+            for row in rows
+        ]
 
     async def skip(self, now: datetime, room: uuid.UUID | None = None) -> None:
         """Store nothing that was written until now in a room and its threads, or (None) anywhere, once it is read

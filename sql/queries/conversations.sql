@@ -308,10 +308,22 @@ ORDER BY last.at DESC NULLS LAST, c.id
 -- Note until when all that was written in conversations was received, and that what is stored of them was compared with their
 -- platform, unless their history was changed again since.
 UPDATE conversations AS c
-SET read_to = greatest(c.read_to, :read_to),
+SET read_to = greatest(c.read_to, :read_to), read_failed_at = NULL,
     history_changed_at = CASE WHEN c.history_changed_at > read.changed_at THEN c.history_changed_at END
 FROM unnest(:ids::uuid[], :changed_at::timestamptz[]) AS read (id, changed_at)
 WHERE c.tenant_id = :tenant_id AND c.id = read.id
+
+-- name: conversations_note_unread
+-- Note that the history of conversations could not be read.
+UPDATE conversations SET read_failed_at = :now WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+
+-- name: conversations_unread
+-- List the conversations whose history could not be read since a time, and was not read again, with what a room is called that is
+-- public.
+SELECT c.platform, c.workspace, c.kind, c.name, CASE WHEN NOT c.private THEN c.title END AS title, c.thread, c.read_to
+FROM conversations AS c
+WHERE c.tenant_id = :tenant_id AND c.read_failed_at >= :since
+ORDER BY c.platform, c.workspace, c.read_to NULLS FIRST, c.id
 
 -- name: conversations_skip
 -- Note that what was written in a room and its threads until now, or (without one) anywhere, was received or was not

@@ -8,11 +8,13 @@ from typing import Literal
 import pytest
 
 from bot.platform.reconciliation import Reconciliation
+from composer.operations.doctor import Doctor
 from composer.settings import Settings
 from tests.support.chat_platforms import DiscordPlatform, Platform, SlackPlatform, stored, until_stored
 from tests.support.discord.model import Permission
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 Broken = Literal["error", "malformed"]
@@ -86,6 +88,35 @@ async def test_a_room_whose_history_fails_holds_up_no_other_and_is_read_once_it_
             platform.fail(broken, None)
             await until_stored(settings, *here, "missed there")
     await platform.answered(other, 1)
+
+
+async def unreadable(settings: Settings) -> str:
+    """What `nexus doctor` says of channels that can't be read."""
+    async with Doctor(settings) as probe:
+        await probe.servers()
+        return await probe.unread_rooms()
+
+
+async def test_doctor_names_a_room_that_cannot_be_read_until_it_can(platform: Platform, settings: Settings) -> None:
+    broken, other = await platform.room("broken"), await platform.room("other")
+    async with platform.nexus():
+        await platform.say(broken, "before")
+        await platform.say(other, "before, too")
+        await until_stored(settings, "before", "before, too")
+        await platform.reconciled()
+        assert await unreadable(settings) == ""
+    platform.fail(broken, "error")
+    async with platform.nexus():
+        said = await until(lambda: unreadable(settings))
+        assert said.startswith(
+            "the history of 1 channel can't be read, so what was missed there is not stored: #broken ("
+        )
+        platform.fail(broken, None)
+
+        async def is_read() -> bool:
+            return await unreadable(settings) == ""
+
+        await until(is_read)
 
 
 @pytest.mark.parametrize("step", ["_advance", "_compare"])
