@@ -14,9 +14,6 @@ from composer.model import CONSOLE
 from composer.settings import DEFAULT_WORKSPACE
 
 SOURCES: Final = "/why there shows the sources of an answer."
-EMPTY_IMPORT: Final = (
-    "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
-)
 if TYPE_CHECKING:
     from bot.importers.platform_exports import SurveyedExport
 _NAMES: Final = {"discord": "Discord", "slack": "Slack"}
@@ -26,8 +23,6 @@ async def ask_in_chat(app: App, lines: Collection[Line], into: str | None) -> st
     """What to do after an import of lines: where in the terminal they were said, the room, or else the DM or session,
     with most of the messages. `into` is the room that took all others, if any. Whoever may be there is named if not
     everyone may."""
-    if not lines:
-        return EMPTY_IMPORT
     said: Counter[tuple[str, str, str]] = Counter()
     writers: dict[tuple[str, str, str], str] = {}
     for line in lines:

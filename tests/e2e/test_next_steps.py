@@ -9,7 +9,6 @@ from tests.support.program import Program
 
 pytestmark = pytest.mark.e2e
 
-EMPTY = "there was nothing to import: give a file that holds messages (docs/import.md says which formats)."
 SOURCES = "/why there shows the sources of an answer."
 MESSAGE = {
     "type": "message",
@@ -80,7 +79,11 @@ def test_an_import_leads_to_where_it_was_said_and_an_export_to_its_file(tmp_path
     assert step(str(alone)) == f"Next: nexus chat --as bob --dm nexus, then ask about it; {SOURCES}"
     empty = tmp_path / "empty.jsonl"
     empty.write_text("", encoding="utf-8")
-    assert step(str(empty)) == f"Next: {EMPTY}"
+    nothing = program.run("import", str(empty))
+    assert (nothing.status, nothing.out) == (2, "")
+    assert nothing.sentences == [
+        f"nexus: {empty}: there is no message in it. docs/import.md says which files an import takes."
+    ]
     exported = program.run("export", "--user", "bob")
     path = next(tmp_path.glob("nexus-export-*.json"))
     assert exported.out.startswith(f"{path}, which only you may read: ")

@@ -180,6 +180,9 @@ def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, 
             line for path in this.files for line in read_history(path, format, options.workspace, room, odd.append)
         ]
     )
+    if not lines:
+        names = ", ".join(str(path) for path in this.files)
+        fail(BadInput(f"{names}: there is no message in it. docs/import.md says which files an import takes."))
     for line in lines:
         if isinstance(line.event, MessageEvent) and line.event.at is not None:
             this.cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
