@@ -249,6 +249,11 @@ class Incoming:
     channel: str = ""
     quoted: str = ""
 
+    @property
+    def by_tool(self) -> bool:
+        """Whether another bot or app wrote it: no agent answers that."""
+        return self.sender_trust is Trust.TOOL
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:

@@ -31,7 +31,6 @@ from bot.discord.outbox import DiscordOutbox
 from bot.discord.previews import without_previews
 from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.discord.waiting import WaitingDms
-from bot.platform.events import MessageReceived
 from bot.platform.inbox import InboxListeners
 from bot.platform.reconciliation import PlatformHistory, Reconciliation
 from bot.platform.retry import FIRST_SECONDS, Backoff
@@ -39,6 +38,7 @@ from bot.platform.startup import Startup, listed
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
+from composer.model import Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -191,19 +191,19 @@ class DiscordAdapter:
         except Exception:
             logger.exception("discord.event_failed", name=event)
 
-    def _is_typed(self, message: discord.Message, received: MessageReceived) -> bool:
+    def _is_typed(self, message: discord.Message, received: Incoming) -> bool:
         """Whether a message in a DM is the yes or the no to what its sender was asked there; then it is done."""
-        if message.guild is not None or self._confirmations.typed(received.incoming) is None:
+        if message.guild is not None or self._confirmations.typed(received) is None:
             return False
         workspace = partial(self._guilds.workspace, DMS_SHARD, str(message.author.id))
         senders = slash.Senders(workspace, self._guilds.with_trust)
-        self._tasks.start(slash.typed(self._app, senders, self._confirmations, message, received.incoming))
+        self._tasks.start(slash.typed(self._app, senders, self._confirmations, message, received))
         return True
 
     def _put(self, guild: int | None, event: QueuedEvent) -> None:
         self._inbox(guild).put(event)
-        if guild is None and isinstance(event, MessageReceived) and event.answer:
-            self._waiting.note(event.incoming.user)
+        if guild is None and isinstance(event, Incoming) and not event.by_tool:
+            self._waiting.note(event.user)
 
     def _inbox(self, guild: int | None) -> DiscordInbox:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""

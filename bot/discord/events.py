@@ -24,7 +24,6 @@ from bot.discord.reading import (
     files_of,
     has_content,
     incoming_of,
-    is_automatic,
     is_private,
     may_view,
     mentions_of,
@@ -35,7 +34,6 @@ from bot.discord.reading import (
 from bot.platform.events import (
     MembersChanged,
     MessageChanged,
-    MessageReceived,
     PersonLeft,
     PlatformEvent,
     RoomDeleted,
@@ -44,7 +42,7 @@ from bot.platform.events import (
     TrustStated,
 )
 from composer.errors import Refused
-from composer.model import ConversationKind, Place
+from composer.model import ConversationKind, Incoming, Place
 
 MAX_LISTED_MEMBERS: Final = 10_000  # of a guild, requested at once; Discord sends them all
 LIST_SECONDS: Final = 5.0  # for the members of a guild; then those that discord.py knows are taken
@@ -61,7 +59,7 @@ class DiscordEvents:
         slugs: Sequence[str],
         put: Callable[[int | None, QueuedEvent], None],
         members: Callable[[int], DiscordMembers | None] = lambda guild: None,
-        is_typed: Callable[[discord.Message, MessageReceived], bool] = lambda message, received: False,
+        is_typed: Callable[[discord.Message, Incoming], bool] = lambda message, received: False,
     ) -> None:
         """The first of `slugs` is the agent that this bot is. `members` reads those of a guild's private rooms.
         `is_typed`: a message only confirmed or cancelled a command, and is none to be stored."""
@@ -96,19 +94,15 @@ class DiscordEvents:
             "raw_thread_member_remove": self._on_thread_leave,
         }
 
-    def read_message(self, message: discord.Message, channel: object = None) -> MessageReceived | None:
-        """A message as an event; None if it has no content, or is our own. Other bots are read, and not answered."""
+    def read_message(self, message: discord.Message, channel: object = None) -> Incoming | None:
+        """A message; None if it has no content, or is our own. Other bots are read, and not answered."""
         me, channel = self._client.user, channel or message.channel
         place = place_of(channel, self._slugs[0])
         if me is None or place is None or message.author.id == me.id or not has_content(message):
             return None
         if place.kind is ConversationKind.DM:
             self._dm_partners[message.channel.id] = str(message.author.id)
-        return MessageReceived(
-            str(message.channel.id),
-            incoming_of(message, place, me, self._slugs),
-            answer=not is_automatic(message),
-        )
+        return incoming_of(message, place, me, self._slugs)
 
     def read_edit(self, message: discord.Message, place: Place, user: str) -> MessageChanged:
         """An edited message as an event. `user` is the author, in a DM the other side of it."""

@@ -12,11 +12,11 @@ from bot.discord.events import DiscordEvents
 from bot.discord.inbox import DiscordInbox
 from bot.discord.outbox import translate_discord_errors
 from bot.discord.reading import is_private, may_view
-from bot.platform.events import MessageReceived, RoomDeleted, RoomPrivacyChanged, ThreadArchived
+from bot.platform.events import RoomDeleted, RoomPrivacyChanged, ThreadArchived
 from bot.platform.reconciliation import Page, ReadChannel, Said
 from composer.app import App
 from composer.errors import Refused
-from composer.model import ConversationKind
+from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import FollowedConversation
 from composer.workspace import Workspace
 
@@ -206,17 +206,16 @@ class ChannelReader:
         is_own = message.author == self._client.user
         return Said(str(message.id), message.edited_at, read=None if is_own else partial(self._read, message, source))
 
-    async def _read(self, message: discord.Message, source: _ChannelSource) -> MessageReceived | None:
-        """A message as an event; as private if it was written in private, unless it is a question to answer now."""
-        received = self._events.read_message(message)
-        if received is None or not source.is_private(received.incoming.at):
-            return received
-        if self._inbox.is_answered(self._workspace, received):
-            return received
-        incoming, kind = received.incoming, received.incoming.place.kind
-        closed = {"room_private" if kind is ConversationKind.THREAD else "private": True}
+    async def _read(self, message: discord.Message, source: _ChannelSource) -> Incoming | None:
+        """A message as it is stored; as private if it was written in private, unless it is a question to answer now."""
+        incoming = self._events.read_message(message)
+        if incoming is None or not source.is_private(incoming.at):
+            return incoming
+        if self._inbox.is_answered(self._workspace, incoming):
+            return incoming
+        closed = {"room_private" if incoming.place.kind is ConversationKind.THREAD else "private": True}
         place = replace(incoming.place, stated_at=incoming.at, **closed)  # type: ignore[arg-type]
-        return replace(received, incoming=replace(incoming, place=place))
+        return replace(incoming, place=place)
 
 
 class _Deleted(Refused):

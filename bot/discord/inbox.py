@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from bot.discord.reading import PLATFORM
-from bot.platform.events import MessageReceived, PlatformEvent
+from bot.platform.events import PlatformEvent
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.app import App
@@ -98,9 +98,9 @@ class DiscordInbox(PlatformInbox):
         if callable(event):
             for found in await self._persist(event):
                 await self.apply(found)
-        elif isinstance(event, MessageReceived):
+        elif isinstance(event, Incoming):
             batch = [event]
-            while len(batch) < BATCH_SIZE and self._queue and isinstance(following := self._queue[0], MessageReceived):
+            while len(batch) < BATCH_SIZE and self._queue and isinstance(following := self._queue[0], Incoming):
                 batch.append(following)
                 self._queue.popleft()
             await self.store(batch)

@@ -132,6 +132,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         sender_trust=Trust.TOOL if is_automatic(message) else trust_of(author, message.guild),
         trust_stated=_is_stated(author, message.guild),
         reply_to=_reply_to(message),
+        channel=str(message.channel.id),
     )
 
 

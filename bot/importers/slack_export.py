@@ -369,11 +369,10 @@ class SlackExport:
             return None
         foreign = _Profiled.model_validate(message.get("user_profile") or {})
         name = self.people.get(sent.user) or foreign.display_name or foreign.real_name or foreign.name or sent.user
-        by_app = sent.sender_trust is Trust.TOOL
         return replace(
             sent,
             place=self._place(sent, folder),
-            user_name=sent.user_name or (sent.user if by_app else name),
+            user_name=sent.user_name or (sent.user if sent.by_tool else name),
             id=sent.id if self._target in (None, sent.channel) else f"{sent.channel}:{sent.id}",
             text=text,
             attachments=attachments,

@@ -26,18 +26,6 @@ class RoomShared:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageReceived:
-    """A message in a channel of the platform.
-
-    `answer` is False for history and for messages of other bots.
-    """
-
-    channel: str
-    incoming: Incoming
-    answer: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class MessageChanged:
     """A message was edited (`text` is the new text) or deleted (`text` is None).
 
@@ -108,4 +96,4 @@ class TrustStated:
 
 
 RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted | PersonLeft | TrustStated
-PlatformEvent = MessageReceived | MessageChanged | RoomEvent
+PlatformEvent = Incoming | MessageChanged | RoomEvent

@@ -13,7 +13,6 @@ from cachetools import LRUCache
 from bot.platform.events import (
     MembersChanged,
     MessageChanged,
-    MessageReceived,
     PersonLeft,
     PlatformEvent,
     RoomDeleted,
@@ -100,7 +99,7 @@ class PlatformInbox:
     async def apply(self, event: PlatformEvent) -> None:
         """Store one event now. Raises Unavailable without a backoff."""
         match event:
-            case MessageReceived():
+            case Incoming():
                 await self.store([event])
             case MessageChanged():
                 await self.apply_change(event)
@@ -109,47 +108,52 @@ class PlatformInbox:
 
     # Messages
 
-    async def store(self, messages: Sequence[MessageReceived]) -> None:
-        """Store messages in their order; consecutive ones of one workspace in one transaction."""
-        remaining = [message for message in messages if not self.is_deleted(message.channel, message.incoming.id)]
+    async def store(
+        self,
+        messages: Sequence[Incoming],
+        is_answered: Callable[[Incoming], bool] = lambda message: not message.by_tool,
+    ) -> None:
+        """Store messages in their order; consecutive ones of one workspace in one transaction. `is_answered`: whether a
+        message may queue a turn; by default, each of a person may."""
+        remaining = [message for message in messages if not self.is_deleted(message.channel, message.id)]
         for start in range(0, len(remaining), BATCH_SIZE):
-            complete = [self._completed(message) for message in remaining[start : start + BATCH_SIZE]]
-            await self._store_groups(complete)
+            batch = [self._with_change(message) for message in remaining[start : start + BATCH_SIZE]]
+            await self._store_groups(batch, is_answered)
 
-    async def store_missed(self, workspace: Workspace, messages: Sequence[MessageReceived]) -> None:
+    async def store_missed(self, workspace: Workspace, messages: Sequence[Incoming]) -> None:
         """Store messages that were missed, in their order, and queue turns for those that are to be answered."""
-        said = [each for each in messages if each.incoming.text.strip() or each.incoming.attachments]
-        answered = [replace(each, answer=self.is_answered(workspace, each)) for each in said]
-        for each in answered:
-            if each.answer:
+        said = [each for each in messages if each.text.strip() or each.attachments]
+        answered = {each.id for each in said if self.is_answered(workspace, each)}
+        for each in said:
+            if each.id in answered:
                 self.note_question(each)
-        await self.store(answered)
+        await self.store(said, lambda message: message.id in answered)
 
-    def is_answered(self, workspace: Workspace, missed: MessageReceived) -> bool:
+    def is_answered(self, workspace: Workspace, missed: Incoming) -> bool:
         """Whether a message that was missed may be answered: it is a recent question to an agent, or stands in a
         thread, where it may follow up an answer."""
-        incoming, agents = missed.incoming, self._app.directory.agents(workspace.tenant_id)
+        agents = self._app.directory.agents(workspace.tenant_id)
         is_question = (
-            incoming.place.kind in (ConversationKind.DM, ConversationKind.THREAD)
-            or bool(incoming.addressed_agents)
-            or bool(find_addressed_agents(incoming.text, agents))
+            missed.place.kind in (ConversationKind.DM, ConversationKind.THREAD)
+            or bool(missed.addressed_agents)
+            or bool(find_addressed_agents(missed.text, agents))
         )
-        return missed.answer and is_question and self._app.clock.now() - incoming.at < MAX_ANSWERED_AGE
+        return not missed.by_tool and is_question and self._app.clock.now() - missed.at < MAX_ANSWERED_AGE
 
-    def note_question(self, question: MessageReceived) -> None:
+    def note_question(self, question: Incoming) -> None:
         """Called before a message is stored that may queue a turn."""
 
-    async def _store_groups(self, messages: Sequence[MessageReceived]) -> None:
+    async def _store_groups(self, messages: Sequence[Incoming], is_answered: Callable[[Incoming], bool]) -> None:
         """Store runs of messages that belong to one workspace and want an answer, or don't."""
         batch: list[Incoming] = []
         group: tuple[Workspace, bool] | None = None
         for message in messages:
-            workspace = await self._persist(partial(self._workspace_of, message.incoming.user))
-            if group is not None and group != (workspace, message.answer):
+            following = (await self._persist(partial(self._workspace_of, message.user)), is_answered(message))
+            if group is not None and group != following:
                 await self.receive(group[0], batch, answer=group[1])
                 batch = []
-            group = (workspace, message.answer)
-            batch.append(await self._with_trust(replace(message.incoming, workspace=workspace.name)))
+            group = following
+            batch.append(await self._with_trust(replace(message, workspace=group[0].name)))
         if group is not None:
             await self.receive(group[0], batch, answer=group[1])
 
@@ -225,12 +229,9 @@ class PlatformInbox:
                 return
         logger.warning("inbox.message_refused", platform=self._platform, message=incoming.id, error=str(error))
 
-    def _completed(self, message: MessageReceived) -> MessageReceived:
+    def _with_change(self, incoming: Incoming) -> Incoming:
         """The message as it was edited before it arrived."""
-        return replace(message, incoming=self._with_change(message.channel, message.incoming))
-
-    def _with_change(self, channel: str, incoming: Incoming) -> Incoming:
-        change = self._changes.get((channel, incoming.id))
+        change = self._changes.get((incoming.channel, incoming.id))
         if change is None or change.text is None:
             return incoming
         agents = incoming.addressed_agents if change.addressed_agents is None else change.addressed_agents

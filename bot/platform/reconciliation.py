@@ -15,12 +15,12 @@ from typing import Final, Protocol
 
 import structlog
 
-from bot.platform.events import MessageChanged, MessageReceived, PlatformEvent
+from bot.platform.events import MessageChanged, PlatformEvent
 from bot.platform.inbox import PlatformInbox
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import NexusError, Refused, for_operator
-from composer.model import ConversationKind
+from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import FollowedConversation
 from composer.repositories.messages import OnPlatform
 from composer.workspace import Workspace, message_id, room_id
@@ -41,12 +41,13 @@ PERIOD_SECONDS: Final = 3600.0  # after which all is read again, in case an even
 @dataclass(frozen=True, slots=True)
 class Said:
     """A message as its platform has it. `edited_at` is its last edit (None: never, or not known), `lost_file`: a file
-    of it was deleted since, at an unknown time. `read` makes an event of it (None: it is ours, or has no content)."""
+    of it was deleted since, at an unknown time. `read` reads it as it is stored (None: it is ours, or has no
+    content)."""
 
     id: str
     edited_at: datetime | None = None
     lost_file: bool = False
-    read: Callable[[], Awaitable[MessageReceived | None]] | None = None
+    read: Callable[[], Awaitable[Incoming | None]] | None = None
 
 
 Page = Sequence[Said | PlatformEvent]  # oldest first; events are what happened to the channel between two messages
@@ -365,12 +366,11 @@ def _queued(channel: ReadChannel, earlier: _Work | None, begun_at: datetime) -> 
     return _Work(channel, begins, begun_at, earlier.queued_at, present=earlier.present)
 
 
-def _edit_of(said: Said, received: MessageReceived) -> MessageChanged:
+def _edit_of(said: Said, incoming: Incoming) -> MessageChanged:
     """The edit that made a message what it is."""
-    incoming = received.incoming
     addresses = tuple(each.address for each in incoming.attachments)
     return MessageChanged(
-        channel=received.channel,
+        channel=incoming.channel,
         message_id=said.id,
         place=incoming.place,
         user=incoming.user,

@@ -70,7 +70,7 @@ from bot.slack.signed_http import SlackHttp
 from bot.slack.text import addressed, command
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
-from composer.model import ConversationKind, Incoming, Trust
+from composer.model import ConversationKind, Incoming
 
 logger = structlog.get_logger()
 
@@ -471,11 +471,10 @@ class SlackAdapter:
 
     async def _receive_message(self, message: Incoming, retries: int) -> None:
         me, direct = await self.directory.me(), message.place.kind is ConversationKind.DM
-        by_app = message.sender_trust is Trust.TOOL
-        if direct and not by_app:
+        if direct and not message.by_tool:
             self.directory.note_dm(message.user, message.channel)
-        words = None if by_app else command(message.text, me.user, direct=direct)
-        said = None if by_app else addressed(message.text, me.user, direct=direct)
+        words = None if message.by_tool else command(message.text, me.user, direct=direct)
+        said = None if message.by_tool else addressed(message.text, me.user, direct=direct)
         if words is None and said is not None and await self.commands.typed(message, said):
             return
         if words is None:

@@ -139,7 +139,7 @@ class SlackHistory:
             id=message["ts"],
             edited_at=None if edited_ts is None else time_of(str(edited_ts)),
             lost_file=any(file.get("mode") == "tombstone" for file in message.get("files") or ()),
-            read=partial(self._inbox.read_missed, event) if isinstance(event, Incoming) else None,
+            read=partial(self._inbox.resolve, event) if isinstance(event, Incoming) else None,
         )
 
 

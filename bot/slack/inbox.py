@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, RoomShared
+from bot.platform.events import MessageChanged, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import SlackDirectory, SlackPerson
 from bot.slack.reading import PLATFORM, is_unknown, room_place, time_of
@@ -70,32 +70,26 @@ class SlackInbox(PlatformInbox):
         Raises Unavailable when it could not be stored: then it must not be acknowledged.
         """
         if not self.is_deleted(message.channel, message.id):
-            incoming = self._with_change(message.channel, await self.resolve(message, retries))
+            incoming = self._with_change(await self.resolve(message, retries))
             is_empty = not (incoming.text.strip() or incoming.attachments)
-            if message.sender_trust is Trust.TOOL and not is_empty:
-                await self.store([MessageReceived(message.channel, incoming, answer=False)])
+            if message.by_tool and not is_empty:
+                await self.store([incoming])
             elif not is_empty:
-                self._on_question(message.channel, message.id, message.reply_to)
+                self.note_question(incoming)
                 await self._store_together(incoming)
         await self.reapply_change(message.channel, message.id)  # erasing it may have failed before
 
-    async def read_missed(self, message: Incoming) -> MessageReceived:
-        """A message of a channel's history, as an event. Raises Unavailable."""
-        found = await self.resolve(message, MAX_FILE_RETRIES)
-        return MessageReceived(message.channel, found, answer=message.sender_trust is not Trust.TOOL)
-
-    def note_question(self, question: MessageReceived) -> None:
+    def note_question(self, question: Incoming) -> None:
         """Tell of a message before it is stored that may queue a turn."""
-        self._on_question(question.channel, question.incoming.id, question.incoming.reply_to)
+        self._on_question(question.channel, question.id, question.reply_to)
 
-    async def resolve(self, message: Incoming, retries: int) -> Incoming:
+    async def resolve(self, message: Incoming, retries: int = MAX_FILE_RETRIES) -> Incoming:
         """A message with its ids looked up (names, files, place), and its text as people read it. Raises
         Unavailable."""
-        by_app = message.sender_trust is Trust.TOOL
         room = "" if message.place.kind is ConversationKind.DM else message.channel
         text, people = await self._words(message.text, message.quoted, room)
         known = SlackPerson(message.user, trust=Trust.TOOL)
-        person = known if by_app else await self._directory.person(message.user)
+        person = known if message.by_tool else await self._directory.person(message.user)
         return replace(
             message,
             place=await self.place(message),
@@ -103,7 +97,7 @@ class SlackInbox(PlatformInbox):
             text=text,
             attachments=await self._files(message, retries),
             mentions=people,
-            addressed_agents=() if by_app else await self._addressed(message.text),
+            addressed_agents=() if message.by_tool else await self._addressed(message.text),
             sender_trust=person.trust,
             trust_stated=person.certain,
             trust_stated_at=person.stated_at,

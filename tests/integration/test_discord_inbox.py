@@ -11,11 +11,11 @@ from bot.commands.idempotency import begin_command
 from bot.commands.table import run_command
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import PLATFORM
-from bot.platform.events import MessageReceived, RoomDeleted
+from bot.platform.events import RoomDeleted
 from bot.platform.inbox import MAX_FAILURES, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.errors import Misconfigured, NotFound, Overtaken, Unavailable
-from composer.model import ConversationKind, Incoming, Place
+from composer.model import ConversationKind, Incoming, Place, Trust
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
@@ -26,10 +26,9 @@ AT_ONCE = Backoff(first_seconds=0.0)
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 
 
-def message(harness: AppHarness, id: int, text: str) -> MessageReceived:
-    return MessageReceived(
-        "77", Incoming(PLATFORM, "1", ROOM, "5", "Ada", str(id), text, harness.clock.tick()), answer=False
-    )
+def message(harness: AppHarness, id: int, text: str) -> Incoming:
+    at = harness.clock.tick()
+    return Incoming(PLATFORM, "1", ROOM, "5", "Ada", str(id), text, at, sender_trust=Trust.TOOL, channel="77")
 
 
 async def texts(harness: AppHarness) -> list[str]:
@@ -63,7 +62,7 @@ async def test_requests_to_discord_are_retried_until_they_succeed(
         fail("workspace")
         return harness.app.directory.workspace(PLATFORM, "1")
 
-    async def found() -> list[MessageReceived]:
+    async def found() -> list[Incoming]:
         fail("channel")
         return [message(harness, 2, "from a channel that was unknown")]
 
