@@ -76,8 +76,8 @@ def kind_with(people: Collection[str], question: str, kind: Plain | None) -> Pla
     """What a question asks for that names these people; `kind` is what it seemed to ask for."""
     named = {word for name in people for word in _WORD.findall(name.casefold())}
     unnamed = _WORD.sub(lambda word: " " if word[0].casefold() in named else word[0], question)
-    if people and asks_what_was_said(unnamed):
-        return Plain.SAID
+    if people and (Plain.ME in (kind, plain_kind(unnamed)) or asks_what_was_said(unnamed)):
+        return Plain.SAID  # what is known about somebody is what they said
     return None if kind is Plain.SAID else kind
 
 

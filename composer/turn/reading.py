@@ -21,6 +21,7 @@ from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
+from composer.memory.index import without_mentions
 from composer.model import Agent, Item, Message, Visibility
 from composer.ports.clock import EARLIEST
 from composer.ports.memberships import NOWHERE, Presence
@@ -214,7 +215,8 @@ class Reader:
         conversation, common = snapshot.access.conversation, self._zone(request.tenant_id)
         now = question.at.astimezone(snapshot.access.zone or common)
         periods = asked_periods(asked_text(question), now)  # "yesterday" is the asker's
-        speakers, kind, since = speakers_of(question, window.recent), plain_kind(asked_text(question)), None
+        speakers, since = speakers_of(question, window.recent), None
+        kind = plain_kind(without_mentions(asked_text(question)))
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             if kind is Plain.MISSED and not periods:  # and one before it
                 own = snapshot.access.linked_users(request.asker)

@@ -206,6 +206,21 @@ async def test_what_somebody_said_is_theirs_and_of_this_room(harness: AppHarness
     assert "nine million" in shown
 
 
+async def test_what_is_known_about_somebody_else_is_what_they_said(harness: AppHarness) -> None:
+    for question in ("what do you know about Carol?", "Was weißt du über Carol?"):
+        _, answer = await both(harness, "alice", question, **ROOM)
+        assert "blue logo" in answer
+        assert "projector" not in answer
+        assert not any(secret in answer for secret in SECRET)
+
+
+async def test_decisions_of_a_time_are_those_alone(harness: AppHarness) -> None:
+    for question in ("what did we decide yesterday?", "Was haben wir gestern beschlossen?"):
+        _, answer = await both(harness, "alice", question, **ROOM)
+        assert "Frankfurt" in answer
+        assert "Tickets" not in answer
+
+
 async def test_what_somebody_said_of_a_time_or_a_subject(harness: AppHarness) -> None:
     for question in ("what did carol say yesterday?", "Was hat Carol gestern gesagt?"):
         shown, answer = await both(harness, "alice", question, **ROOM)

@@ -16,7 +16,7 @@ from composer.layers.ranking import is_question
 from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.sections import MISSED_SINCE, OPEN_REMINDER, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
+from composer.prompt.sections import FACTS, MISSED_SINCE, OPEN_REMINDER, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.stores.models.offline_times import (
     SUMMARY_HEADER,
     is_within,
@@ -317,7 +317,7 @@ def _plain_answer(
     then = [
         each
         for each in entries
-        if (not periods or each.section in PINNED or is_within(each.when, periods, zone))
+        if (not periods or each.section == FACTS or is_within(each.when, periods, zone))
         and (not rooms or each.room in rooms)
         and OFFLINE not in each.text
         and not _is_request(each)
