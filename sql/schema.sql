@@ -104,7 +104,8 @@ CREATE TABLE settings (
 
 -- Accounts of people. One person may have several, one on each platform: those with the same person_id (NULL: their own id).
 -- reads_rooms: rooms of theirs may be read in their DMs. usage_erasures: how often they were taken out of model_usage, so
--- that a call that began before does not name them again.
+-- that a call that began before does not name them again. forgot_at: when they last forgot something, for a week: nothing is
+-- learnt from requests to models that were on their way then.
 CREATE TABLE users (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -116,6 +117,7 @@ CREATE TABLE users (
     reads_rooms boolean NOT NULL DEFAULT false,
     usage_erasures bigint NOT NULL DEFAULT 0,
     import_id uuid DEFAULT current_import(),
+    forgot_at timestamptz,
     PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX users_by_import ON users (tenant_id, import_id) WHERE import_id IS NOT NULL;
@@ -135,16 +137,6 @@ CREATE TABLE identities (
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
 CREATE INDEX identities_by_user ON identities (tenant_id, user_id);
-
--- Codes that connect two accounts of one person: shown in one place and entered in another. Only the hash is stored.
-CREATE TABLE link_codes (
-    tenant_id uuid NOT NULL,
-    code_hash text NOT NULL,
-    user_id uuid NOT NULL,
-    expires_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, code_hash),
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
 
 CREATE TABLE agents (
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -1016,17 +1008,18 @@ CREATE TABLE web_sessions (
 );
 CREATE INDEX web_sessions_by_user ON web_sessions (tenant_id, user_id, created_at);
 
--- Links that sign a person in, once: the row is deleted then. A person has one at most.
-CREATE TABLE login_links (
+-- Codes that work once: the row is deleted then. purpose: to sign in by a link (login), or to connect two accounts of one
+-- person, shown to one and entered with the other (link).
+CREATE TABLE one_time_codes (
     tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
     digest bytea NOT NULL,
-    created_at timestamptz NOT NULL,
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link')),
+    user_id uuid NOT NULL,
     expires_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, user_id),
-    UNIQUE (tenant_id, digest),
+    PRIMARY KEY (tenant_id, digest),
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
+CREATE INDEX one_time_codes_by_user ON one_time_codes (tenant_id, user_id);
 
 -- Accounts at the OpenID provider that people have connected. digest: SHA-256 of issuer and subject; the subject itself is not
 -- stored. name: what the provider called the account then, to be shown to its person.
@@ -1100,15 +1093,6 @@ CREATE TABLE gateway_exchanges (
 CREATE INDEX gateway_exchanges_by_age ON gateway_exchanges (tenant_id, said_at);
 CREATE INDEX gateway_exchanges_waiting ON gateway_exchanges (tenant_id, user_id, vendor, said_at)
     WHERE learnt_at IS NULL;
-
--- When people last forgot something: nothing is learnt from requests that were on their way then.
-CREATE TABLE gateway_forgets (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    forgot_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, user_id),
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
 
 -- Usage ----------------------------------------------------------------------------------------------------------------
 
@@ -1330,7 +1314,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
           AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
           AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM login_links AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM one_time_codes AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
           AND NOT EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = tenant AND o.user_id = u.id);
     GET DIAGNOSTICS people = ROW_COUNT;
 END;
@@ -1409,9 +1393,9 @@ GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,
-    deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_forgets, gateway_turns,
-    job_runs, landmarks, learning_batches, link_codes, login_links, members, memories, messages, model_usage,
-    oauth_clients, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
+    deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_turns,
+    job_runs, landmarks, learning_batches, members, memories, messages, model_usage,
+    oauth_clients, one_time_codes, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
     quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns,
     unread_files, web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;

@@ -207,3 +207,87 @@ ALTER TABLE conversations ADD COLUMN read_failed_at timestamptz;
 ALTER TABLE identities ADD COLUMN timezone text;
 GRANT UPDATE (timezone) ON identities TO nexus_service;
 ALTER TABLE personal_settings ADD COLUMN timezone text;
+
+-- Codes that work once are kept in one table. Those of before work no more: they lasted for minutes.
+DROP TABLE link_codes;
+DROP TABLE login_links;
+CREATE TABLE one_time_codes (
+    tenant_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link')),
+    user_id uuid NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, digest),
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX one_time_codes_by_user ON one_time_codes (tenant_id, user_id);
+ALTER TABLE one_time_codes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE one_time_codes FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON one_time_codes USING (tenant_id = current_tenant());
+GRANT SELECT, INSERT, UPDATE, DELETE ON one_time_codes TO nexus_service;
+CREATE OR REPLACE FUNCTION delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+DECLARE
+    tenant uuid := current_tenant();
+    gone bigint;
+BEGIN
+    conversations := 0;
+    LOOP  -- threads and then their rooms
+        DELETE FROM public.conversations AS c
+        WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
+              AND c.noticed_at IS NULL AND c.notice_for IS NULL
+              AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
+              AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
+              AND NOT EXISTS (SELECT FROM digests AS d WHERE d.tenant_id = tenant AND d.conversation_id = c.id)
+              AND (c.kind = 'thread'
+                   OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
+                      AND NOT EXISTS (SELECT FROM quarantine AS i
+                                      WHERE i.tenant_id = tenant AND i.namespace = c.namespace));
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        EXIT WHEN gone = 0;
+        conversations := conversations + gone;
+    END LOOP;
+    -- Whoever is becoming a member of a room just now is waited for, and seen by the next statement.
+    PERFORM FROM users AS u
+    WHERE u.tenant_id = tenant AND u.import_id = run
+          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
+    ORDER BY u.id FOR UPDATE;
+    DELETE FROM users AS u
+    WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
+          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms
+          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM team_invites AS i
+                          WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
+          AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM one_time_codes AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
+          AND NOT EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = tenant AND o.user_id = u.id);
+    GET DIAGNOSTICS people = ROW_COUNT;
+END;
+$$;
+
+-- When somebody last forgot something is said of them.
+ALTER TABLE users ADD COLUMN forgot_at timestamptz;
+ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE gateway_forgets NO FORCE ROW LEVEL SECURITY;
+UPDATE users AS u SET forgot_at = f.forgot_at FROM gateway_forgets AS f WHERE f.tenant_id = u.tenant_id AND f.user_id = u.id;
+ALTER TABLE users FORCE ROW LEVEL SECURITY;
+DROP TABLE gateway_forgets;

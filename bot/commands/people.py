@@ -19,6 +19,7 @@ from composer.memory.reminding import local_time
 from composer.model import EVERY_VENDOR, RecordingPolicy
 from composer.people.own_settings import change_own_settings
 from composer.repositories.database import Transaction
+from composer.repositories.one_time_codes import CodePurpose
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
 from composer.text.zones import zone_of_text
@@ -156,7 +157,7 @@ async def _link_code(call: Call) -> CommandAnswer:
     code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
     expires_at = call.now + LINK_CODE_LIFETIME
     async with call.changing() as tx:
-        await tx.people.store_link_code(_hash(code), call.user, expires_at)
+        await tx.one_time_codes.store(CodePurpose.LINK, call.user, _digest(code), expires_at, call.user)
     minutes = int(LINK_CODE_LIFETIME.total_seconds() // 60)
     return CommandAnswer(
         f"Within {minutes} minutes, enter this with your account on the other platform, in a DM with me: {PREFIX} link "
@@ -169,7 +170,7 @@ async def _link(call: Call) -> CommandAnswer:
     if entered is None:
         return await _link_code(call)
     async with call.changing("alone") as tx:
-        other = await tx.people.redeem_link_code(_hash(entered), call.app.clock.now())
+        other = await tx.one_time_codes.redeem(CodePurpose.LINK, _digest(entered), call.app.clock.now())
         if other is None:
             raise NotFound(_UNKNOWN_CODE)
         opted_out = await tx.people.link(call.user, other)
@@ -186,12 +187,12 @@ async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> Actor
     entered = call.arguments.get(_CODE)
     if entered is None:
         return facts
-    other = await tx.people.link_code_user(_hash(entered), call.app.clock.now())
-    if other is None:
+    owner = await tx.one_time_codes.find(CodePurpose.LINK, _digest(entered), call.app.clock.now())
+    if owner is None:
         raise NotFound(_UNKNOWN_CODE)
-    if other in facts.access.linked_users(call.user):
+    if owner.id in facts.access.linked_users(call.user):
         raise BadInput("That is your own code: enter it on the other platform.")
-    return replace(facts, account=await tx.permissions.account(call.user, other))
+    return replace(facts, account=await tx.permissions.account(call.user, owner.id))
 
 
 async def _unlink(call: Call) -> CommandAnswer:
@@ -202,8 +203,8 @@ async def _unlink(call: Call) -> CommandAnswer:
     return CommandAnswer("Your accounts are separate again. Each keeps what was stored through it.")
 
 
-def _hash(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()
+def _digest(code: str) -> bytes:
+    return hashlib.sha256(code.encode()).digest()
 
 
 COMMANDS: Final[Sequence[Command]] = (

@@ -23,11 +23,11 @@ from composer.repositories.gateway_turns import GatewayTurns
 from composer.repositories.imports import Imports
 from composer.repositories.landmarks import Landmarks
 from composer.repositories.learning import LearningBatches
-from composer.repositories.login_links import LoginLinks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
+from composer.repositories.one_time_codes import OneTimeCodes
 from composer.repositories.openid_logins import OpenIdLogins
 from composer.repositories.operations import OperationTotals
 from composer.repositories.own_data import OwnData
@@ -105,7 +105,7 @@ class Transaction:
     own_settings = cached_property[OwnSettings](lambda tx: OwnSettings(tx._sql, tx.audit))
     landmarks = cached_property[Landmarks](lambda tx: Landmarks(tx._sql))
     learning = cached_property[LearningBatches](lambda tx: LearningBatches(tx._sql))
-    login_links = cached_property[LoginLinks](lambda tx: LoginLinks(tx._sql, tx.audit))
+    one_time_codes = cached_property[OneTimeCodes](lambda tx: OneTimeCodes(tx._sql, tx.audit))
     openid_logins = cached_property[OpenIdLogins](lambda tx: OpenIdLogins(tx._sql, tx.audit))
     maintenance = cached_property[Maintenance](lambda tx: Maintenance(tx._sql))
     memories = cached_property[Memories](lambda tx: Memories(tx._sql, tx._embedder))

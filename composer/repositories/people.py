@@ -245,20 +245,6 @@ class People:
             zone_named(row["timezone"] or row["platform_zone"]),
         )
 
-    async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
-        """Store the hash of a code by which another user is linked to this one."""
-        await self._sql.execute("link_code_store", code_hash=code_hash, user_id=user, expires_at=expires_at)
-
-    async def link_code_user(self, code_hash: str, now: datetime) -> uuid.UUID | None:
-        """The user of a code, which stays valid; None when it is unknown, used or expired."""
-        user: uuid.UUID | None = await self._sql.fetch_value("link_code_user", code_hash=code_hash, now=now)
-        return user
-
-    async def redeem_link_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
-        """The user of a code, which is deleted; None when it is unknown, used or expired."""
-        user: uuid.UUID | None = await self._sql.fetch_value("link_code_redeem", code_hash=code_hash, now=now)
-        return user
-
     async def link(self, user: uuid.UUID, other: uuid.UUID) -> bool:
         """Make two users, with all users linked to them, one person. Returns whether that person has opted out: with
         one of the users means with all."""

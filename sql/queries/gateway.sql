@@ -23,11 +23,10 @@ WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND dig
 -- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
 -- is stored without its texts, as one that was learnt from.
 INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, answer, said_at, learnt_at)
-SELECT :tenant_id, :id, u.id, :vendor, CASE WHEN f.user_id IS NULL THEN :question ELSE '' END,
-       CASE WHEN f.user_id IS NULL THEN :answer ELSE '' END, :now,
-       CASE WHEN f.user_id IS NULL THEN NULL ELSE :now::timestamptz END
+SELECT :tenant_id, :id, u.id, :vendor, CASE WHEN u.forgot_at >= :asked_at THEN '' ELSE :question END,
+       CASE WHEN u.forgot_at >= :asked_at THEN '' ELSE :answer END, :now,
+       CASE WHEN u.forgot_at >= :asked_at THEN :now::timestamptz END
 FROM users AS u
-LEFT JOIN gateway_forgets AS f ON f.tenant_id = :tenant_id AND f.user_id = u.id AND f.forgot_at >= :asked_at
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND NOT u.opted_out
 ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING learnt_at IS NULL
@@ -65,9 +64,7 @@ WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 WITH attempts AS (
     DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ), noted AS (
-    INSERT INTO gateway_forgets AS f (tenant_id, user_id, forgot_at)
-    SELECT :tenant_id, u.id, :now FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
-    ON CONFLICT (tenant_id, user_id) DO UPDATE SET forgot_at = greatest(f.forgot_at, excluded.forgot_at)
+    UPDATE users SET forgot_at = greatest(forgot_at, :now) WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 )
 UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL

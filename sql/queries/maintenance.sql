@@ -40,16 +40,15 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY a
 -- Delete what opens nothing any more (codes, invitations, links, web sessions, tokens; keys that ended before `keys_before`),
 -- requests that are not known any more, and what the gateway noted before a time: what it put into requests, and exchanges with
 -- what else was noted of them, also attempts at exchanges of which none are left.
-WITH code AS (DELETE FROM link_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
+WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      invite AS (DELETE FROM team_invites WHERE tenant_id = :tenant_id AND expires_at <= :now),
-     link AS (DELETE FROM login_links WHERE tenant_id = :tenant_id AND expires_at <= :now),
      session AS (DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_code AS (DELETE FROM app_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_token AS (DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now),
      key AS (DELETE FROM api_keys WHERE tenant_id = :tenant_id AND least(revoked_at, expires_at) < :keys_before),
      request AS (DELETE FROM requests WHERE tenant_id = :tenant_id AND expires_at <= :now),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :turns_before),
-     forgotten AS (DELETE FROM gateway_forgets WHERE tenant_id = :tenant_id AND forgot_at < :exchanges_before),
+     forgotten AS (UPDATE users SET forgot_at = NULL WHERE tenant_id = :tenant_id AND forgot_at < :exchanges_before),
      attempt AS (DELETE FROM learning_batches AS b
                  WHERE b.tenant_id = :tenant_id AND b.user_id IS NOT NULL AND NOT EXISTS (
                      SELECT FROM gateway_exchanges AS e WHERE e.tenant_id = :tenant_id AND e.user_id = b.user_id

@@ -10,20 +10,6 @@ FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
 WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
 ORDER BY u.id, o.id
 
--- name: link_code_store
--- Store a code that links another user to this one.
-INSERT INTO link_codes (tenant_id, code_hash, user_id, expires_at) VALUES (:tenant_id, :code_hash, :user_id,
-    :expires_at)
-ON CONFLICT (tenant_id, code_hash) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
-
--- name: link_code_user
--- Get the user of an unexpired code.
-SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now
-
--- name: link_code_redeem
--- Delete an unexpired code and return its user. It works once.
-DELETE FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now RETURNING user_id
-
 -- name: users_link
 -- Make one person of everyone linked to `user_id` and everyone linked to `other_id`. Who opted out with one of them has
 -- opted out with all.
@@ -234,8 +220,7 @@ WITH opened AS (
     SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
     UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
     UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
-    UNION SELECT user_id FROM login_links WHERE tenant_id = :tenant_id
-    UNION SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM one_time_codes WHERE tenant_id = :tenant_id
 ), people AS (
     SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
 )

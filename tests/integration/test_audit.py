@@ -675,8 +675,8 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
-    r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
-    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|login_links|openid_logins|app_codes|app_tokens)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|one_time_codes|openid_logins|app_codes|app_tokens)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
@@ -686,7 +686,7 @@ RECORDED: Final = {
     "api_keys_delete_of",
     "api_keys_revoke",
     "app_tokens_end",
-    "login_link_store",
+    "one_time_code_store",
     "openid_login_connect",
     "openid_logins_disconnect",
     "web_session_insert",
@@ -726,14 +726,12 @@ NOT_RECORDED: Final = {
     "app_extend": "changes only when an app that is not used ends",
     "app_tokens_insert": "of an app whose connecting is recorded; ends the oldest of twenty sign-ins of it",
     "app_tokens_renew": "gives no more than the token did that it replaces",
-    "login_link_redeem": "recorded as the sign-in that follows",
+    "one_time_code_redeem": "recorded as the sign-in or the link that follows",
     "openid_login_used": "recorded as the sign-in that follows",
     "restore_end": "by a restore, which is recorded",
     "credential_used": "changes only when it was used",
     "expired_delete": "what opens nothing any more",
-    "link_code_store": "opens nothing until it is redeemed, which is recorded as a link",
-    "link_code_redeem": "recorded as the link that follows",
-    "links_delete_of": "unused links and codes, which go with the keys and logins of their person",
+    "one_time_codes_delete_of": "unused codes, which go with the keys and logins of their person",
     "member_return": "of a public room, of which neither joining nor leaving is recorded",
 }
 

@@ -255,7 +255,7 @@ async def test_no_secret_is_stored_and_no_list_shows_a_digest(harness: AppHarnes
     try:
         stored = [
             str(dict(row))
-            for table in ("api_keys", "web_sessions", "login_links", "audit_events")
+            for table in ("api_keys", "web_sessions", "one_time_codes", "audit_events")
             for row in await connection.fetch(f"SELECT * FROM {table}")
         ]
     finally:
@@ -314,7 +314,7 @@ async def test_one_tenant_finds_no_credential_of_another(harness: AppHarness) ->
         assert await tx.api_keys.revoke([made.entry.id], harness.clock.now()) == 0
     service = await asyncpg.connect(service_url(harness.app.settings.database_url))
     try:
-        for table in ("api_keys", "web_sessions", "login_links"):
+        for table in ("api_keys", "web_sessions", "one_time_codes"):
             async with service.transaction():
                 await service.execute(f"SET LOCAL nexus.tenant = '{tenant_id('umbrella')}'")
                 assert await service.fetchval(f"SELECT count(*) FROM {table}") == 0
@@ -420,9 +420,9 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
 
 async def test_each_look_up_uses_an_index(harness: AppHarness) -> None:
     at, values = harness.workspace(), {"digest": b"", "now": harness.clock.now()}
-    values |= {"platform": "", "workspace": "", "external_id": "", "tenant_id": at.tenant_id}
+    values |= {"purpose": "login", "platform": "", "workspace": "", "external_id": "", "tenant_id": at.tenant_id}
     async with harness.app.database.transaction(at.tenant_id) as tx:
-        for name in ("api_key_find", "web_session_find", "login_link_redeem", "login_link_person", "user_find"):
+        for name in ("api_key_find", "web_session_find", "one_time_code_redeem", "one_time_code_find", "user_find"):
             query = queries()[name]
             bound = query.bind({parameter: values[parameter] for parameter in query.parameters})
             plan = "\n".join(row[0] for row in await connection_of(tx).fetch(f"EXPLAIN {query.sql}", *bound))

@@ -152,7 +152,7 @@ async def test_ended_keys_and_unused_links_are_deleted_by_a_job(harness: AppHarn
         assert [key.id for key in await tx.api_keys.of([alice.id])] == [kept.entry.id]
         assert await tx.web_sessions.of(None, harness.clock.now()) == []
         connection = tx.messages._sql._connection  # type: ignore[attr-defined]
-        assert await connection.fetchval("SELECT count(*) FROM login_links") == 0
+        assert await connection.fetchval("SELECT count(*) FROM one_time_codes") == 0
 
 
 # --- for whoever runs Nexus ------------------------------------------------------------------------------------------

@@ -35,7 +35,10 @@ pytestmark = pytest.mark.integration
 ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
 # The tables that the upgrade drops.
 DROPPED: Final = frozenset(
-    {"api_requests", "changes", "commands", "connections", "extraction_batches", "membership_readings", "voice_notes"}
+    {
+        *("api_requests", "changes", "commands", "connections", "extraction_batches", "gateway_forgets"),
+        *("link_codes", "login_links", "membership_readings", "voice_notes"),
+    }
 )
 HERE = Workspace(tenant_id("acme"), "acme", CONSOLE, "acme")
 GENERAL, RANDOM = room_id(HERE, "general"), room_id(HERE, "random")

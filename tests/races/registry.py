@@ -23,8 +23,8 @@ WITH_WORDS: Final = _names_in(
 )
 WITHOUT_WORDS: Final = _names_in(
     """agents api_keys app_codes app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment digests
-    erased extraction_queue gateway_forgets identities imports job_runs learning_batches lineage link_codes login_links
-    members model_usage oauth_clients openid_logins operation_totals posted_files project_members quota_notices receipts
+    erased extraction_queue identities imports job_runs learning_batches lineage members model_usage oauth_clients
+    one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
     reembedded requests retractions schema_migrations settings summaries_due team_invites team_members tenants
     unread_files usage_reservations web_sessions workspaces"""
 )
@@ -32,15 +32,16 @@ WITHOUT_WORDS: Final = _names_in(
 _APART: Final = {
     "it takes words away": """erase_prompts erase_replace_text prompts_expire conversation_clear_titles
         conversations_clear_unused_names users_blank_names gateway_exchanges_drop
-        erase_traces usage_note_erasure""",
+        erase_traces expired_delete usage_note_erasure""",
     "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
         memories_reindex_sources entries_return restore_end landmark_correct""",
     "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
-        conversations_note_history_changed conversations_set_read conversations_skip entry_file entry_say_again
-        fact_close import_keep landmark_set_state memories_merge memories_restate memories_supersede message_note_edit
+        conversations_note_history_changed conversations_note_unread conversations_set_read conversations_skip
+        entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
+        memories_supersede message_note_edit
         message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
         reminder_mark_notified reminder_posted reminders_end reminders_refuse room_add_id
-        room_note_privacy room_refile_after room_set_outsiders room_set_private room_set_recording
+        room_note_privacy room_refile_after room_set_follow_ups room_set_outsiders room_set_private room_set_recording
         sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
         user_set_opted_out users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
     "tests/integration/test_voice_notes.py": "message_set_files",

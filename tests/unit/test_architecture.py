@@ -96,7 +96,6 @@ JUSTIFIED = {
     "People.known_in": "ids of people on the platform, which is asked for their roles",
     "People.home": "the platform and workspace of a user, to file their DM there",
     "People.workspaces": "names of workspaces, to find their tenants",
-    "LoginLinks.person": "the name of a person, to who has the link that signs them in",
     "People.names": "names of people whom the prompt may mention already",
     "Projects.find_member": "who is named among the members of a project that the asker is in",
     "Projects.find_for": "projects that the asker is a member of; all for an admin",

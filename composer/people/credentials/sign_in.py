@@ -9,6 +9,7 @@ from composer.model import derived_id
 from composer.people.credentials import keys
 from composer.people.credentials.keys import CredentialKind
 from composer.repositories.database import Database, Transaction
+from composer.repositories.one_time_codes import CodePurpose
 from composer.repositories.web_sessions import SessionEntry
 from composer.text.cleaning import clean_line
 
@@ -33,7 +34,7 @@ async def make_login_link(
     `tenant` is the slug of their tenant, `secret` 32 random bytes, `by` who asks for it (None: whoever runs Nexus).
     """
     code = keys.make(CredentialKind.LOGIN_LINK, tenant, secret)
-    await tx.login_links.store(user, keys.digest(code), now, now + LINK_LIFETIME, by)
+    await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + LINK_LIFETIME, by)
     return code
 
 
@@ -51,10 +52,10 @@ async def person_of_link(database: Database, code: str, now: datetime) -> str:
     parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant, "read") as tx:
-        name = await tx.login_links.person(keys.digest(code), now)
-    if name is None or parsed is None:
+        owner = await tx.one_time_codes.find(CodePurpose.LOGIN, keys.digest(code), now)
+    if owner is None or parsed is None:
         raise NotFound(USED_LINK)
-    return f"{name} of {parsed.tenant}"
+    return f"{owner.name} of {parsed.tenant}"
 
 
 async def sign_in(
@@ -68,7 +69,7 @@ async def sign_in(
     parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant) as tx:
-        user = await tx.login_links.redeem(keys.digest(code), now)
+        user = await tx.one_time_codes.redeem(CodePurpose.LOGIN, keys.digest(code), now)
         if user is None or parsed is None:
             raise NotFound(USED_LINK)
         return await open_session(tx, parsed.tenant, user, browser, secret, now)

@@ -215,7 +215,7 @@ async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: 
     await raw.execute("UPDATE memories SET trashed_at = $1 WHERE text LIKE '%quokka7%'", START)
     await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%wombat8%'", START + timedelta(days=5))
     user = await raw.fetchval("SELECT id FROM users LIMIT 1")
-    await raw.execute("INSERT INTO link_codes VALUES ($1, 'hash', $2, $3)", tenant, user, START)
+    await raw.execute("INSERT INTO one_time_codes VALUES ($1, 'digest', 'link', $2, $3)", tenant, user, START)
     workspace, place = harness.workspace(), place_of("general", None, None)
     late = [
         incoming(workspace, place, "carol", f"late words {n}", harness.clock.tick(), id=f"late{n}") for n in range(3)
