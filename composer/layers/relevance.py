@@ -16,6 +16,9 @@ from composer.text.terms import STOP_WORDS, folded, stem
 # tenths of the unanswerable questions that were asked in rooms of LoCoMo and of IRC (tests/bench/relevance.py).
 MIN_FIT: Final = 0.46
 WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its cosine
+# What one line of a passage of many says is less like a question than a short text that says it.
+PASSAGE_FIT: Final = 0.08
+MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
@@ -108,7 +111,9 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         around = (before.get(candidate.item.id, ""), after.get(candidate.item.id, ""))
         matched_words = candidate.matched | matched.get(around[0], 0) | matched.get(around[1], 0)
         share = _share(matched_words, rarities)
-        return share if candidate.meaning is None else candidate.meaning + WORDS_SHARE * share
+        of_passage = candidate.item.passage and _share(candidate.matched, rarities) >= MIN_PASSAGE_SHARE
+        meaning = candidate.meaning if candidate.meaning is None or not of_passage else candidate.meaning + PASSAGE_FIT
+        return share if meaning is None else meaning + WORDS_SHARE * share
 
     return any(fit(candidate) >= bound for candidate in candidates)
 

@@ -65,6 +65,38 @@ async def test_the_end_of_a_long_text_is_found_and_shown(harness: AppHarness, ki
     assert f"({found.passage}, " in section.text
 
 
+DILUTED = {
+    "a table": (
+        "".join(f"| {n} | Person {n} | Town {n % 40} |\n" for n in range(600)),
+        "| 601 | Zoltan Varga | Szeged |",
+        "where does Zoltan Varga live?",
+    ),
+    "German": (
+        "".join(f"TOP {n}: Der Punkt {n} wurde besprochen und vertagt auf Woche {n % 50}.\n" for n in range(300)),
+        "Beschluss: Die Kantine schließt ab Januar um 15 Uhr.",
+        "wann schließt die Kantine?",
+    ),
+    "Japanese": (
+        "".join(f"議題{n}\uff1a前回の確認、特に変更なし。\n" for n in range(500)),
+        "決定\uff1a新しい倉庫は横浜に置く。",
+        "新しい倉庫はどこですか\uff1f",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DILUTED)
+async def test_one_line_of_a_passage_of_many_is_found(harness: AppHarness, kind: str) -> None:
+    text, last, question = DILUTED[kind]
+    await post(harness, "ann", text + last, "long")
+    where, now = place_of("general", None, None), harness.clock.tick()
+    chatter = [
+        incoming(harness.workspace(), where, "eve", f"lift number {n} is slow", now, id=f"lift{n}") for n in range(70)
+    ]
+    await harness.app.receive(harness.workspace(), chatter)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    assert last in next(item.text for item in await recalled(harness, question) if item.messages == ("long",))
+
+
 async def test_a_short_text_file_is_shown_whole_with_its_name(harness: AppHarness) -> None:
     await post(harness, "ann", "for later", "note", Attachment("plan.md", "text/markdown", "The ferry leaves at 6."))
     (found,) = await recalled(harness, "when does the ferry leave?")
