@@ -17,7 +17,7 @@ from composer.text.terms import STOP_WORDS, folded, stem
 MIN_FIT: Final = 0.46
 WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its cosine
 # What one line of a passage of many says is less like a question than a short text that says it.
-PASSAGE_FIT: Final = 0.08
+PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
