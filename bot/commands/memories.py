@@ -21,7 +21,7 @@ from bot.commands.days import ON, as_of, day_suffix
 from composer import visibility
 from composer.memory import remember as remembering
 from composer.model import Agent, Item, Message, derived_id
-from composer.prompt.lines import recall_line
+from composer.prompt.lines import numbers_in, recall_line
 from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.notices import SHORT_ID_CHARS
@@ -61,7 +61,9 @@ async def _recall(call: Call) -> CommandAnswer:
     if not items:
         return CommandAnswer(nothing)
     found = await _references(call, items)
-    lines = [" ".join((recall_line(item, number), *found.get(item.id, ()))) for number, item in enumerate(items, 1)]
+    namesakes = numbers_in(items)
+    shown = [recall_line(item, number, namesakes=namesakes) for number, item in enumerate(items, 1)]
+    lines = [" ".join((line, *found.get(item.id, ()))) for line, item in zip(shown, items, strict=True)]
     own = any(reference.startswith(_YOURS) for each in found.values() for reference in each)
     forget = [f"To erase one of yours: {PREFIX} forget message ID, or {PREFIX} forget item ID"] if own else []
     return CommandAnswer("\n".join((*lines, *forget)))

@@ -57,6 +57,11 @@ def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]]) -> Ma
     }
 
 
+def numbers_in(items: Iterable[Item]) -> Mapping[uuid.UUID, str]:
+    """What tells apart those who said items under one name."""
+    return numbers_of_namesakes((each.author, each.user_id) for each in items if each.author and not each.by_agent)
+
+
 def message_line(
     message: Message, shown: Sequence[SelectedImage] = (), namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES
 ) -> str:

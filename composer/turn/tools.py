@@ -20,7 +20,7 @@ from composer.model import Agent, Item, Turn
 from composer.ports.clock import Clock
 from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, Tokenizer, Tool, ToolCall
 from composer.prompt.borders import said_here
-from composer.prompt.lines import recall_line
+from composer.prompt.lines import numbers_in, recall_line
 from composer.prompt.sections import (
     CALL_ANSWERED,
     CALL_FAILED,
@@ -309,10 +309,14 @@ class ToolSession:
         self._has_read = True
         marks = {item.id: f"s{number}" for number, item in enumerate(self._items, 1)}
         lines, found, left = [f"[{RECALL}]"], [], self._tokens
+        shown = [item for section in self._composed.prompt.sections for item in section.sources]
+        namesakes, asker = numbers_in((*shown, *self._items, *items)), self._request.asker
         for item in items:
             mark = marks.get(item.id)
             number = len(self._items) + 1
-            line = recall_line(item, number, self._here) if mark is None else f"- ({mark}) stands above"
+            line = f"- ({mark}) stands above"
+            if mark is None:
+                line = recall_line(item, number, self._here, asker, namesakes)
             cost = self._count(line) + 1
             if cost >= left:  # a long one must not hide the others
                 continue

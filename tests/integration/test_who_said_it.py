@@ -1,7 +1,10 @@
 """Who said something is part of it: equal words of several people are several, and namesakes are told apart."""
 
+from dataclasses import replace
+
 import pytest
 
+from bot.script.places import incoming, place_of
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
@@ -40,3 +43,14 @@ async def test_what_the_asker_said_is_marked_as_their_own(harness: AppHarness) -
     own, other = sorted(recalled.splitlines()[1:], key=lambda line: " ann " in line)
     assert " ben (the asker's own, " in own
     assert "asker" not in other
+
+
+async def test_people_of_one_name_are_told_apart_by_the_command_too(harness: AppHarness) -> None:
+    where = place_of("general", None, None)
+    for user, text in (("u1", "My desk is by the window."), ("u2", "My desk is next to the kitchen.")):
+        said = incoming(harness.workspace(), where, user, text, harness.clock.tick())
+        await harness.app.receive(harness.workspace(), [replace(said, user_name="Alex Kim")])
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    found = (await harness.command("eve", "/nexus recall desk", **ROOM)).text
+    assert "Alex Kim [1] (" in found
+    assert "Alex Kim [2] (" in found
