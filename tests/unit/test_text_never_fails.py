@@ -169,6 +169,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "rules.expiry_of": rules_of,
     "lines.quote": lines.quote,
     "lines.numbers_of_namesakes": lambda text: lines.numbers_of_namesakes([(text, ID), (text, None)]),
+    "lines.numbers_in": lambda text: lines.numbers_in([item(text)]),
     "lines.message_line": lambda text: lines.message_line(message(text)),
     "lines.question_line": lambda text: lines.question_line(message(text), ()),
     "lines.is_own": lambda text: lines.is_own(AGENT, message(text)),
