@@ -17,6 +17,7 @@ NO_TOKEN: Final = (
     "that is no Discord token, which has three parts with dots between them: in the developer portal, under Bot, press "
     "Reset Token and copy what it shows"
 )
+SHOWN_SERVERS: Final = 10
 MISSING_INTENTS: Final = (
     "Discord withholds the text of messages: in the developer portal, under Bot, switch on Message Content Intent and "
     "Server Members Intent."
@@ -55,6 +56,7 @@ async def look_up(token: str) -> tuple[list[tuple[bool, str]], int | None]:
     try:
         await client.login(token)
         application = await client.application_info()
+        servers = [f"{guild.name} (discord:{guild.id})" async for guild in client.fetch_guilds(limit=SHOWN_SERVERS)]
     except discord.LoginFailure:
         return [(False, BAD_TOKEN)], None
     except FAILURES as error:
@@ -63,7 +65,8 @@ async def look_up(token: str) -> tuple[list[tuple[bool, str]], int | None]:
     finally:
         await client.close()
     flags = application.flags
-    found = [(True, f"the token belongs to {client.user}")]
+    inside = f", which is in {', '.join(servers)}" if servers else ""
+    found = [(True, f"the token belongs to {client.user}{inside}")]
     switches = {
         "Message Content Intent": flags.gateway_message_content or flags.gateway_message_content_limited,
         "Server Members Intent": flags.gateway_guild_members or flags.gateway_guild_members_limited,

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bot.setup.organisations import Organisations, listed_in
 from composer.errors import Misconfigured
 from composer.settings import SECRETS_NAME, Settings, load_settings, read_table, settings_files
 from composer.settings.secrets_file import read_secrets
@@ -20,8 +21,8 @@ SECRETS: Final = (API_KEY, DISCORD_TOKEN, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLAC
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers: the data folder, the `nexus.toml` in use, the model (None: offline), secrets by variable, and the
-    time zone in which days and hours are meant (None: UTC)."""
+    """The answers: the data folder, the `nexus.toml` in use, the model (None: offline), secrets by variable, the time
+    zone in which days and hours are meant (None: UTC), and the organisations that are named."""
 
     home: Path
     config: Path
@@ -29,6 +30,7 @@ class Answers:
     model: str | None
     secrets: Mapping[str, str]
     timezone: str | None = None
+    organisations: Organisations = field(default_factory=dict)
 
     def checked(self) -> Settings:
         """The settings that these answers make. Raises Misconfigured for one that is wrong."""
@@ -51,7 +53,8 @@ def stored_answers(variables: Mapping[str, str], cwd: Path) -> Answers:
         return value if isinstance(value, str) else None
 
     secrets = {name: value for name in SECRETS if (value := found(name))}
-    return Answers(home, config, found("NEXUS_OPENAI_BASE_URL"), found("NEXUS_MODEL"), secrets, found("NEXUS_TIMEZONE"))
+    url, model, zone = (found(name) for name in ("NEXUS_OPENAI_BASE_URL", "NEXUS_MODEL", "NEXUS_TIMEZONE"))
+    return Answers(home, config, url, model, secrets, zone, listed_in(table))
 
 
 def require_one_line(name: str, value: str) -> str:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
-from zoneinfo import available_timezones
 
 import typer
 from tzlocal import get_localzone_name
@@ -13,8 +12,10 @@ from tzlocal import get_localzone_name
 from bot.setup import answers as given
 from bot.setup.answers import Answers, require_one_line
 from bot.setup.checks import Checked, check_address, check_discord, check_model, check_slack
-from composer.errors import NexusError
+from bot.setup.organisations import WORKSPACE, organised, workspaces_of
+from composer.errors import BadInput, NexusError
 from composer.settings import Settings
+from composer.text.zones import zone_named, zone_of_text
 
 MANIFEST_FILE: Final = Path(__file__).parents[1] / "slack" / "manifest.yaml"
 SLACK_APPS: Final = "https://api.slack.com/apps"
@@ -36,14 +37,6 @@ def ask_home(default: Path) -> Path:
     return Path(typer.prompt("Data folder (messages, database, keys)", default=str(default))).expanduser().absolute()
 
 
-def zone_named(words: str) -> str | None:
-    """The time zone that a name or its last part names, in any case: "europe/berlin", "Berlin", "New York"."""
-    wanted = words.strip().casefold().replace(" ", "_")
-    zones = sorted(available_timezones(), key=lambda name: ("/" not in name, name))
-    whole = (name for name in zones if name.casefold() == wanted)
-    return next(whole, next((name for name in zones if name.rpartition("/")[2].casefold() == wanted), None))
-
-
 class Dialogue:
     """Asks for the time zone, the model, Discord and Slack. `say` shows a sentence and whether it is good news (None:
     neither); `run` runs one check; `hide` gets each secret that is typed."""
@@ -55,16 +48,18 @@ class Dialogue:
         hide: Callable[[str], None],
     ) -> None:
         self._say, self._run, self._hide = say, run, hide
+        self._connected: list[str] = []  # servers and workspaces that the checks have named
 
     def ask_timezone(self, known: Answers) -> Answers:
         """Ask for the zone in which "tomorrow at 9" is meant; this machine's is offered."""
-        here = zone_named(get_localzone_name() or "") or "UTC"
+        here = get_localzone_name()
+        here = here if here and zone_named(here) else "UTC"
         while True:
             typed = self._ask("Time zone (Europe/Berlin, or a city)", known.timezone or here)
-            zone = zone_named(typed)
-            if zone is not None:
-                return replace(known, timezone=zone)
-            self._say(f"{typed} is no time zone: write it like Europe/Berlin, or UTC.", False)
+            try:
+                return replace(known, timezone=zone_of_text(typed))
+            except BadInput as error:
+                self._say(str(error), False)
 
     def ask_model(self, known: Answers) -> Answers:
         """Ask for the base URL, the key and the name of the model."""
@@ -127,6 +122,29 @@ class Dialogue:
 
         return self._checked(known, ask, check_slack, replace(known, secrets=_without(known.secrets, *names)))
 
+    def ask_organisations(self, known: Answers) -> Answers:
+        """Ask which servers and workspaces are one organisation. Nothing is asked while no platform is connected."""
+        if known.secrets.keys().isdisjoint((given.DISCORD_TOKEN, given.SLACK_BOT_TOKEN)):
+            return known
+        self._say(
+            "Each server and workspace is an organisation with a memory of its own. Put those that are to share one",
+            None,
+        )
+        self._say(
+            "memory under one name, before Nexus first connects to them: one that is added later starts afresh.", None
+        )
+        for name, workspaces in known.organisations.items():
+            self._say(f"{name}: {' '.join(workspaces)}", None)
+        while name := self._ask("Name of an organisation (Enter: as it is)", ""):
+            listed = (*known.organisations.get(name, ()), *dict.fromkeys(self._connected))
+            typed = self._ask("Its servers and workspaces", " ".join(dict.fromkeys(listed)))
+            try:
+                wanted = organised(known.organisations, name, workspaces_of(typed.split()))
+                known = replace(known, organisations=wanted)
+            except BadInput as error:
+                self._say(str(error), False)
+        return known
+
     def _checked(
         self,
         known: Answers,
@@ -156,6 +174,7 @@ class Dialogue:
             checked = Checked(((False, str(error)),))
         for passed, sentence in checked.found:
             self._say(sentence, passed)
+            self._connected += WORKSPACE.findall(sentence)
         return checked
 
     def _choice(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.setup.answers import SECRETS, Answers
+from bot.setup.organisations import set_organisations
 from composer.errors import BadInput, Misconfigured
 from composer.settings import SECRETS_NAME, private_files
 from composer.settings.secrets_file import format_secrets, parse_secrets
@@ -95,6 +96,7 @@ def planned_settings(answers: Answers) -> list[PlannedFile]:
     stored = {"openai_api_key", "discord_token", "slack_bot_token", "slack_app_token", "slack_signing_secret"}
     moved = stored & set(tomllib.loads(old or ""))  # the secrets have a file of their own
     new = set_keys(HEADER if old is None else old, settings | dict.fromkeys(moved), answers.config)
+    new = set_organisations(new, answers.organisations, answers.config)
     path = answers.home / SECRETS_NAME
     secrets_before = _read(path)
     wanted: dict[str, str | None] = {**dict.fromkeys(SECRETS), **answers.secrets}
@@ -103,6 +105,13 @@ def planned_settings(answers: Answers) -> list[PlannedFile]:
     if answers.secrets or secrets_before is not None:
         found.append(PlannedFile(path, secrets_before, text, secret=True))
     return found
+
+
+def planned_organisations(answers: Answers) -> PlannedFile:
+    """nexus.toml with the organisations of these answers, and as it is besides. Raises Misconfigured."""
+    old = _read(answers.config)
+    new = set_organisations(HEADER if old is None else old, answers.organisations, answers.config)
+    return PlannedFile(answers.config, old, new)
 
 
 def planned_compose(answers: Answers, folder: Path) -> list[PlannedFile]:

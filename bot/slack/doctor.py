@@ -36,7 +36,7 @@ async def _check_bot_token(token: str, base_url: str) -> list[tuple[bool, str]]:
         return [(False, str(error))]
     finally:
         await slack.close()
-    found = [(True, f"the bot token belongs to {who.get('user')} in {who.get('team')}")]
+    found = [(True, f"the bot token belongs to {who.get('user')} in {who.get('team')} (slack:{who.get('team_id')})")]
     missing = sorted(SLACK_SCOPES - granted)
     if missing:
         scopes = ", ".join(missing)

@@ -25,6 +25,7 @@ from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
 from composer.settings import AgentSettings, Settings, no_model_api_sentence
 from composer.settings.server_urls import ServerUrl
+from composer.settings.values import is_slug
 from composer.stores.audit_keys import KEY_FILE, AuditKeyRing
 from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.clock import SystemClock
@@ -350,7 +351,7 @@ class Doctor:
     async def unread_memory(self) -> str:
         """Which workspaces have memory with another tenant than the one that they belong to by the settings; "" when
         none has."""
-        left = []
+        left, commands = [], []
         async with self._open() as database:
             directory = await TenantDirectory.load(self._settings, database)
             for tenant, slug in await database.tenants():
@@ -363,8 +364,10 @@ class Doctor:
                             f"{platform}:{name} belongs to the tenant {owner} by nexus.toml, and has memory with the "
                             f"tenant {slug}, which is not read"
                         )
+                        former = f"--organisation {slug} " if is_slug(slug) and slug != name else ""
+                        commands.append(f"nexus setup {former}--workspace {platform}:{name}")
         return "; ".join(left) and (
-            f"{'; '.join(left)}: take the workspace out of `workspaces` in nexus.toml to have it read again "
+            f"{'; '.join(left)}. To have it read again: {' && '.join(commands)}, and start Nexus again "
             "(docs/settings.md, tenants)."
         )
 

@@ -23,8 +23,13 @@ MAX_RETENTION_DAYS = 36_500  # a hundred years: longer times reach before the ca
 PLATFORMS = (CONSOLE, DISCORD, SLACK)
 
 
+def is_slug(text: str) -> bool:
+    """Whether a text may name an agent, a tenant and the like in nexus.toml."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text) is not None
+
+
 def _check_slug(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text):
+    if not is_slug(text):
         raise ValueError("a slug is 1 to 32 characters of a-z, 0-9, - and _, and begins with a letter or a digit")
     return text
 

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pexpect
@@ -10,7 +11,9 @@ import pytest
 from pydantic import SecretStr
 
 from bot.discord.doctor import BAD_TOKEN, NO_TOKEN, may_be_token
-from bot.setup.checks import NO_URL, check_all, check_discord, check_model, check_slack
+from bot.setup.answers import SLACK_BOT_TOKEN, Answers
+from bot.setup.checks import NO_URL, Checked, check_all, check_discord, check_model, check_slack
+from bot.setup.dialogue import Dialogue
 from composer import __version__
 from composer.settings import Settings, load_settings
 from composer.settings.server_urls import ServerUrl
@@ -197,7 +200,7 @@ def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(pro
     try:
         answer("Data folder", str(program.folder / "mine"))
         answer("Time zone (Europe/Berlin, or a city)", "Atlantis")
-        answer("Atlantis is no time zone: write it like Europe/Berlin, or UTC.", "berlin")
+        answer("zones are named like Europe/Berlin, or UTC.", "berlin")
         answer("Base URL", "127.0.0.1:1/v1")
         answer("Type it again, keep it as it is, or skip this", "n")
         answer("Answer again, keep or skip.", "AGAIN")
@@ -275,3 +278,49 @@ def test_options_that_would_leave_the_model_out_are_refused(program: Program, gi
     assert (done.status, done.out) == (2, "")
     assert sentence in done.err
     assert files_of(program) == []
+
+
+def test_organisations_are_written_by_options_and_nothing_else_is(program: Program) -> None:
+    for given in (
+        ["--organisation", "acme"],
+        ["--organisation", "A b", "--workspace", "slack:T1"],
+        ["--workspace", "x"],
+    ):
+        assert program.run("setup", *given, "--yes").status == 2
+    assert files_of(program) == []
+    ids = ["--workspace", "T0123ABCD", "--workspace", "discord:112233445566778899"]
+    assert program.run("setup", "--organisation", "acme", *ids).status == 2, "without a terminal it takes --yes"
+    done = program.run("setup", "--organisation", "acme", *ids, "--yes", NEXUS_DISCORD_TOKEN="a secret token")
+    assert (done.status, done.err) == (0, "")
+    assert files_of(program) == ["home/nexus.toml"], "no secret is copied from the environment"
+    more = program.run("setup", "--organisation", "labs", "--workspace", "T0123ABCD", "--yes")
+    assert '+workspaces = ["slack:T0123ABCD"]' in more.out
+    alone = program.run("setup", "--workspace", "slack:T0123ABCD", "--yes")
+    assert "Next: nexus doctor says whether memory lies elsewhere now" in alone.out
+    settings = load_settings({"NEXUS_HOME": str(program.folder / "home")}, program.folder)
+    assert settings.tenant_of("discord", "112233445566778899") == "acme"
+    assert settings.tenant_of("slack", "T0123ABCD") is None
+
+
+async def test_in_a_terminal_the_connected_workspaces_are_offered_for_an_organisation(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    typed = {"Name of an organisation (Enter: as it is)": ["Acme Inc", "acme", ""], "Its servers and workspaces": []}
+    said: list[str] = []
+
+    def prompt(question: str, default: str = "", **_: object) -> str:
+        said.append(f"{question}: {default}")
+        return typed[question].pop(0) if typed[question] else default
+
+    monkeypatch.setattr("bot.setup.dialogue.typer.prompt", prompt)
+    dialogue = Dialogue(lambda sentence, _: said.append(sentence), lambda *_: Checked(()), lambda _: None)
+    alone = Answers(tmp_path, tmp_path / "nexus.toml", None, None, {})
+    assert dialogue.ask_organisations(alone) == alone, "nothing is connected"
+    async with office_on(settings) as office:
+        checked = await check_slack(office.settings, office.slack.base_url)
+        dialogue = Dialogue(lambda sentence, _: said.append(sentence), lambda *_: checked, lambda _: None)
+        dialogue._checked_once(lambda _: None, alone)  # type: ignore[arg-type,return-value]
+        known = replace(alone, secrets={SLACK_BOT_TOKEN: "xoxb-1"})
+        answers = dialogue.ask_organisations(known)
+        assert answers.organisations == {"acme": (f"slack:{office.team.id}",)}
+    assert any("is no name of an organisation" in sentence for sentence in said)

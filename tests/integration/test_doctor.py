@@ -15,7 +15,7 @@ from bot.console.doctor import Check, as_json, run_doctor
 from composer.settings import McpSettings, Settings, TenantSettings
 from composer.settings.server_urls import ServerUrl
 from composer.stores.backup.backup import DatabaseBackup
-from tests.support.harness import START, AppHarness, ManualClock
+from tests.support.harness import START, AppHarness, ManualClock, open_harness
 from tests.support.mcp_office import Wiki, at, serving
 from tests.support.model_server import Fail, ModelServer
 
@@ -278,5 +278,15 @@ async def test_a_workspace_whose_memory_lies_with_another_tenant_than_its_own_is
     assert found.ok is False
     assert found.detail == (
         "console:acme belongs to the tenant corp by nexus.toml, and has memory with the tenant acme, which is not "
-        "read: take the workspace out of `workspaces` in nexus.toml to have it read again (docs/settings.md, tenants)."
+        "read. To have it read again: nexus setup --workspace console:acme, and start Nexus again (docs/settings.md, "
+        "tenants)."
     )
+
+
+async def test_a_section_that_was_taken_out_is_mended_by_the_command_that_is_named(settings: Settings) -> None:
+    listed = settings.model_copy(update={"tenants": {"corp": TenantSettings(workspaces=("console:acme",))}})
+    async with open_harness(listed) as harness:
+        await harness.say("alice", "the vault code is walnut", workspace="acme", room="general")
+        found = await check(settings, "tenants", harness.clock.now())
+    assert found.ok is False
+    assert "To have it read again: nexus setup --organisation corp --workspace console:acme, and start" in found.detail

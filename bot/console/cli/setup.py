@@ -4,7 +4,7 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from bot.console.cli.invocation import finish, read_or_fail
 from bot.console.hardening import make_private, mask_output
 from bot.setup import files, weights
 from bot.setup.answers import API_KEY, SECRETS, Answers, stored_answers
+from bot.setup.organisations import organised, workspaces_of
 from composer.errors import BadInput, NexusError
 from composer.settings import MIN_SECRET_CHARS, Settings, environment
 from composer.settings.secrets_file import parse_secrets
@@ -57,6 +58,18 @@ def setup(
         bool | None,
         typer.Option("--weights/--no-weights", help="Only load the weights of the embedder; or leave them out."),
     ] = None,
+    organisation: Annotated[
+        str | None,
+        typer.Option("--organisation", metavar="NAME", help="Only put each --workspace into this organisation."),
+    ] = None,
+    workspace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workspace",
+            metavar="ID",
+            help="A workspace or server, such as slack:T0123ABCD. Without --organisation: make it one by itself.",
+        ),
+    ] = None,
     slack_link: Annotated[
         bool, typer.Option("--slack-link", help="Only print the link that makes the Slack app, which is long.")
     ] = False,
@@ -79,6 +92,9 @@ def setup(
     asking = sys.stdin.isatty() and not yes
     if not asking and not yes:
         fail(BadInput("Without a terminal give the answers as options (nexus setup --help), and --yes."))
+    if organisation is not None or workspace:
+        _organise(home, organisation, workspace or [], asking)
+        return
     if offline and (base_url or model):
         fail(BadInput("Give either --offline, or --base-url and --model."))
     known = read_or_fail(lambda: _known(home, secrets))
@@ -102,6 +118,17 @@ def setup(
     if answers.base_url is None:
         _warn_of_environment()
     _say_what_is_next(answers, systemd, compose)
+
+
+def _organise(home: Path | None, name: str | None, workspaces: Sequence[str], asking: bool) -> None:
+    """Put workspaces into an organisation, or take them out of any, and change nothing else."""
+    if not workspaces:
+        fail(BadInput("Give --workspace with --organisation, once for each, such as slack:T0123ABCD."))
+    known = read_or_fail(lambda: _known(home, None))
+    wanted = read_or_fail(lambda: organised(known.organisations, name, workspaces_of(workspaces)))
+    answers = replace(known, organisations=wanted)
+    _confirm_and_write(answers, [read_or_fail(lambda: files.planned_organisations(answers))], asking)
+    render.next_step("nexus doctor says whether memory lies elsewhere now; Nexus heeds it once it starts again.")
 
 
 def _warn_of_environment() -> None:
@@ -142,7 +169,7 @@ def _asked(known: Answers, ask_home: bool, ask_model: bool) -> Answers:
             known = replace(there, secrets={**there.secrets, **given})
             _hide(known)
     dialogue = questions.Dialogue(_say, lambda check, settings: finish(check(settings)), _hide_typed)
-    steps: list[Callable[[Answers], Answers]] = [dialogue.ask_discord, dialogue.ask_slack]
+    steps: list[Callable[[Answers], Answers]] = [dialogue.ask_discord, dialogue.ask_slack, dialogue.ask_organisations]
     for step in [dialogue.ask_timezone, *([dialogue.ask_model] if ask_model else []), *steps]:
         answers = known
         known = read_or_fail(lambda step=step, answers=answers: step(answers))  # type: ignore[misc]
