@@ -271,6 +271,12 @@ async def test_everybody_who_says_the_same_is_quoted() -> None:
     lines = [f"{name} (2026-05-04 09:0{n}): I am allergic to nuts." for n, name in enumerate(people)]
     found = quotes(await answer(prompt("who is allergic to nuts?", working="\n".join([*lines, *lines]))))
     assert sorted(found) == sorted(f"- {line}" for line in lines)
+    recalled = [
+        f'- (s{n}) 2026-05-04 09:0{n} {name} (in "#general"): I am allergic to nuts.'
+        for n, name in enumerate(people, 1)
+    ]
+    found = quotes(await answer(prompt("who is allergic to nuts?", recall="\n".join(["[RECALL]", *recalled]))))
+    assert len(found) == len(people)
 
 
 DATED = SYSTEM.replace(

@@ -433,7 +433,7 @@ def _with_newer(best: list[_Candidate], entries: Sequence[_Entry]) -> list[_Cand
     first = best[0].entry
     newer = (entry for entry in entries if entry.newer_than == first.mark and entry.speaker == first.speaker)
     since = [each for each in _candidates(list(newer))[:1] if each.entry not in [one.entry for one in best]]
-    return [best[0], *since, *best[1:]][:MAX_QUOTES]
+    return _first([best[0], *since, *best[1:]])
 
 
 def _told_of(entries: Sequence[_Entry]) -> list[str]:

@@ -45,7 +45,7 @@ _SPAN: Final = re.compile(
     r"(?P<unit>minutes?|mins?|months?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])(?P<after>\s{1,8}and\s{1,8}a\s{1,8}half\b)?)",
     FLAGS,
 )
-_MINUTES: Final = re.compile(r"[0-5]\d(?!\d)", FLAGS)  # of "2h30"
+_MINUTES: Final = re.compile(r"[0-5]\d(?![\da-z])", FLAGS)  # of "2h30"
 _AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", FLAGS)
 _IN: Final = re.compile(r"(?:in|after)\s{1,8}", FLAGS)
 _FROM_NOW: Final = re.compile(r"\s{1,8}(?:from\s{1,8}now|later)\b", FLAGS)
