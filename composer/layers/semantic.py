@@ -19,6 +19,7 @@ from composer.text.dates.vocabulary import Period
 from composer.text.plain_questions import Plain
 from composer.visibility import Readable
 
+LEAST_SHARE_OF_PEOPLE: Final = 3  # the part of the items, a third, that are theirs of whom it is asked what they said
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
@@ -105,15 +106,26 @@ async def read(
     )
     distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
     seen = {(message.namespace, message.external_id) for message in shown.messages}
-    new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
+    new: Iterator[Item] = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
+    theirs: list[Item] = []
+    if people := _people(query):
+        new = iter(ranked_items := list(new))
+        theirs = [item for item in ranked_items if item.user_id in people and not item.by_agent]
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     cut = floor if cut_noise is None else cut_noise
     ordered_by_score = cut and retrieval.strategy != "recent" and not found.by_time_alone
     by_subject = list(_above_noise(best) if ordered_by_score else best)
+    missing = [item for item in theirs[: retrieval.top_k // LEAST_SHARE_OF_PEOPLE] if item not in by_subject]
+    by_subject = [*by_subject[: retrieval.top_k - len(missing)], *missing]
     brought = with_newer(by_subject, found.candidates, query.about, seen)
     if not listed or (brought and query.plain is not None and query.plain.kind is Plain.ME):
         return brought  # "what do you know about me and the fair?" is about the fair
     return list(_distinct([*brought, *listed], query))
+
+
+def _people(query: SearchQuery) -> Collection[uuid.UUID]:
+    """Those of whom a question asks what they said."""
+    return query.plain.people if query.plain is not None and query.plain.kind is Plain.SAID else ()
 
 
 async def _listed(
@@ -174,7 +186,7 @@ async def _candidates(
     excluded = [*map(episode_id, shown.messages), *_ids(shown.summaries)]
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
-    people = frozenset[uuid.UUID]() if query.plain is None else query.plain.people
+    people = _people(query)
 
     async def search(
         scope: Readable, start: datetime, end: datetime | None, authors: Collection[uuid.UUID] = ()
@@ -202,7 +214,8 @@ async def _candidates(
     if people:  # what those said of it whom the question names, also where others said more of it
         for start, end in periods or [(since, now)]:
             found, fits = await search(in_rooms, max(start, since), end, people)
-            at_any_time |= {candidate.item.id: candidate for candidate in found if fits}
+            known = {id for id, candidate in at_any_time.items() if not candidate.only_newer}
+            at_any_time |= {each.item.id: each for each in found if fits and each.item.id not in known}
     return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
 
 

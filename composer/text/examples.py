@@ -2,7 +2,7 @@
 
 A file has a line for each example: its kind, its language and the sentence, between tabs. A text is judged by the parts
 of words that it shares with them: naive Bayes over two to four letters. `none` is the kind of all others. A {word} in
-braces in an example stands for any words.
+braces in an example stands for any words, and a [word] in brackets for others of its kind.
 """
 
 import math
@@ -18,14 +18,16 @@ NONE: Final = "none"
 SMOOTHING: Final = 0.3
 _DIGITS: Final = re.compile(r"\d+(?:[:.]\d+)?")
 _BRACES: Final = re.compile(r"\{\w+\}")
+_BRACKETS: Final = re.compile(r"[\[\]]")
+_PLACEHOLDER: Final = re.compile(r"\{\w+\}|\[[^\]]+\]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _LENGTHS: Final = (2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """How often each part of a word is in the examples of a kind, how many parts there are, the sentences, and the
-    kinds of those that have no braces by their words."""
+    """How often each part of a word is in the examples of a kind, how many parts there are, the sentences without what
+    stands for other words, and the kinds of those that have no braces by their words."""
 
     parts: dict[str, Counter[str]]
     totals: dict[str, int]
@@ -59,10 +61,10 @@ def examples(name: str) -> Examples:
     read = [line.split("\t") for line in lines]
     parts: dict[str, Counter[str]] = {NONE: Counter()}
     for kind, _, sentence in read:
-        parts.setdefault(kind, Counter()).update(set(_parts(_BRACES.sub(" ", sentence))))
+        parts.setdefault(kind, Counter()).update(set(_parts(_BRACKETS.sub("", _BRACES.sub(" ", sentence)))))
     distinct = len({part for each in parts.values() for part in each})
     totals = {kind: sum(each.values()) for kind, each in parts.items()}
-    sentences = tuple((kind, _BRACES.sub(" ", text)) for kind, _, text in read)
+    sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
     return Examples(parts, totals, distinct, sentences, kinds)
 

@@ -232,6 +232,13 @@ async def test_what_somebody_said_of_a_time_or_a_subject(harness: AppHarness) ->
         assert "blue logo" in answer.splitlines()[1]
 
 
+async def test_what_somebody_said_of_a_subject_is_found_where_others_said_more_of_it(harness: AppHarness) -> None:
+    for n in range(75):
+        await harness.say("frank", f"About the logo, the logo, again the logo: version {n} of the logo.", **ROOM)
+    for question in ("what did carol say about the logo?", "what does Carol think of the logo?"):
+        assert "blue logo" in await recalled(harness, "alice", f"@nexus {question}", **ROOM)
+
+
 async def test_whom_the_viewer_may_read_nothing_of_is_an_ordinary_word(harness: AppHarness) -> None:
     """A question that names somebody who wrote elsewhere alone is answered as if they did not exist."""
     questions = (
