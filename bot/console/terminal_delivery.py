@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from bot.console import render
+from bot.console.markdown import MarkdownPrinter
 from composer.app import App
 from composer.errors import Unavailable
 from composer.model import ROOM_KINDS, ConversationKind, Turn
@@ -16,12 +17,13 @@ TERMINAL_LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may sti
 
 
 class TerminalDelivery:
-    """Prints answers as they stream in. Answers to other conversations are stored, and not printed; a reminder that was
-    posted to another one is printed with its place."""
+    """Prints answers as they stream in, with their Markdown as styles where this is a terminal. Answers to other
+    conversations are stored, and not printed; a reminder that was posted to another one is printed with its place."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._open: Turn | None = None
+        self._printer = MarkdownPrinter(render.out)
         self._expected: set[str] = set()
         self._answered: set[str] = set()
         self._conversation: uuid.UUID | None = None
@@ -55,7 +57,7 @@ class TerminalDelivery:
         erased or edited: then it is printed when it is whole."""
         if self._open is None and self._expected and turn.conversation_id == self._conversation:
             self._open, self._shows, self._looked = turn, True, time.monotonic()
-            render.out.print(self._speaker(turn), end="")
+            self._print(self._speaker(turn))
         if self._open is None or self._open.id != turn.id:
             return
         if self._shows and time.monotonic() - self._looked >= TERMINAL_LOOK_SECONDS:
@@ -63,7 +65,7 @@ class TerminalDelivery:
             with suppress(Unavailable):
                 self._shows = await self._app.drafter.may_show(turn.tenant_id, turn.id) is not False
         if self._shows:
-            render.out.print(render.plain(text), end="")
+            self._print(text)
 
     async def deliver(self, answer: Answer) -> None:
         """Print the whole answer, or end the line of a streamed one."""
@@ -79,10 +81,29 @@ class TerminalDelivery:
         self._answered.add(answer.in_reply_to)
         text = answer.failure_details or answer.text  # who sits here runs Nexus
         if self._open is not None and self._open.id == answer.turn.id:
-            self._open = None
-            render.out.print(render.plain(f"\n{text}") if answer.failed or not self._shows else "")
+            shown = self._shows
+            self._end()
+            if answer.failed or not shown:
+                _show(text)
+        elif answer.failed:
+            render.show(f"{self._speaker(answer.turn)}{text}", style="yellow")
         else:
-            render.show(f"{self._speaker(answer.turn)}{text}", style="yellow" if answer.failed else "")
+            _show(f"{self._speaker(answer.turn)}{text}")
+
+    def _print(self, text: str) -> None:
+        """Print a part of the open answer."""
+        if render.out.is_terminal:
+            self._printer.feed(text)
+        else:
+            render.out.print(render.plain(text), end="")
+
+    def _end(self) -> None:
+        """End the open answer. Of one that may not be shown any more, nothing that waits is printed."""
+        if not render.out.is_terminal:
+            render.out.print("")
+        elif self._shows:
+            self._printer.end()
+        self._open, self._printer = None, MarkdownPrinter(render.out)
 
     def _speaker(self, turn: Turn) -> str:
         """Whose answer it is, where several agents answer."""
@@ -103,10 +124,20 @@ class TerminalDelivery:
     async def abandon(self, turn: Turn) -> None:
         """End the line of an answer whose question was erased."""
         if self._open is not None and self._open.id == turn.id:
-            self._open = None
-            render.out.print("")
+            self._shows = False
+            self._end()
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Print that an answer is delayed, and why."""
         render.warn(sentence)
         self.delayed.set()
+
+
+def _show(text: str) -> None:
+    """Print a whole answer."""
+    if not render.out.is_terminal:
+        render.show(text)
+        return
+    printer = MarkdownPrinter(render.out)
+    printer.feed(f"{text}\n")  # in whole lines
+    printer.end()
