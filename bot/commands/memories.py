@@ -62,7 +62,7 @@ async def _recall(call: Call) -> CommandAnswer:
         return CommandAnswer(nothing)
     found = await _references(call, items)
     namesakes = numbers_in(items)
-    shown = [recall_line(item, number, namesakes=namesakes) for number, item in enumerate(items, 1)]
+    shown = [recall_line(item, items[:n], namesakes=namesakes) for n, item in enumerate(items)]
     lines = [" ".join((line, *found.get(item.id, ()))) for line, item in zip(shown, items, strict=True)]
     own = any(reference.startswith(_YOURS) for each in found.values() for reference in each)
     forget = [f"To erase one of yours: {PREFIX} forget message ID, or {PREFIX} forget item ID"] if own else []

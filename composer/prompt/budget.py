@@ -189,15 +189,12 @@ def _affordable_recall(
     left = prompt_input.recall_tokens
     chosen: list[Item] = []
     lines: list[str] = []
-    numbers: dict[str, int] = {}
     for item in prompt_input.recall:
-        number, older = len(chosen) + 1, numbers.get(item.newer_than, 0)
-        line = recall_line(item, number, prompt_input.here, prompt_input.message.user_id, namesakes, older)
+        line = recall_line(item, chosen, prompt_input.here, prompt_input.message.user_id, namesakes)
         if not counter.exceeds(line, left - 1):
             left -= counter(line) + 1
             chosen.append(item)
             lines.append(line)
-            numbers[item.id] = number
     return chosen, lines
 
 

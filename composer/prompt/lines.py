@@ -118,25 +118,33 @@ def related_line(agent: Agent, message: Message, namesakes: Mapping[uuid.UUID, s
 
 def recall_line(
     item: Item,
-    number: int,
+    above: Sequence[Item],
     here: str = "",
     asker: uuid.UUID | None = None,
     namesakes: Mapping[uuid.UUID, str] = NO_NAMESAKES,
-    newer_than: int = 0,
 ) -> str:
-    """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, which
-    part of a long text, and its place: where it came from, or `here`. What the
-    `asker` said is marked so, and what is `newer_than` the item of a number. Secrets in an old message are masked."""
+    """A recalled item with its source mark (s1, s2, …: it follows those `above`), its time, its speaker, what it is if
+    not a message, which part of a long text, its place (where it came from, or `here`), and than which line it is newer
+    or older. What the `asker` said is marked so. Secrets in an old message are masked."""
     text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     if author and item.user_id is not None and not item.by_agent:
         author += namesakes.get(item.user_id, "")
     own = "the asker's own" if author and asker is not None and item.user_id == asker and not item.by_agent else ""
     kind = "" if item.kind == "episode" else item.kind
-    newer = f"newer than s{newer_than}" if newer_than else ""
-    about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here, newer) if part)
+    age = _age_words(item, above)
+    about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here, age) if part)
     when = minute_words(item.at) if item.starts_at is None else period_words(item)
-    return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
+    return f"- (s{len(above) + 1}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
+
+
+def _age_words(item: Item, above: Sequence[Item]) -> str:
+    for number, other in enumerate(above, 1):
+        if other.id == item.newer_than:
+            return f"newer than s{number}"
+        if other.newer_than == item.id:
+            return f"older than s{number}"
+    return ""
 
 
 def summary_line(item: Item) -> str:

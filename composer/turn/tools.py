@@ -316,7 +316,7 @@ class ToolSession:
             number = len(self._items) + 1
             line = f"- ({mark}) stands above"
             if mark is None:
-                line = recall_line(item, number, self._here, asker, namesakes)
+                line = recall_line(item, self._items, self._here, asker, namesakes)
             cost = self._count(line) + 1
             if cost >= left:  # a long one must not hide the others
                 continue
@@ -346,9 +346,9 @@ class ToolSession:
             raise
         if written.item.id in {item.id for item in self._items}:
             return _Result("It is stored already.", CALL_REFUSED)
+        self._lines.append(recall_line(written.item, self._items, self._here))
         self._items.append(written.item)
         mark = f"s{len(self._items)}"
-        self._lines.append(recall_line(written.item, len(self._items), self._here))
         self.tell([written.notice], [written.wordless_notice])
         return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", CALL_STORED, (mark,))
 

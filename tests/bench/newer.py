@@ -112,8 +112,9 @@ async def _recalled(app: App, pair: Pair, last: datetime | None, n: int) -> tupl
     if section is None:
         return [], False
     ids = [id for item in section.sources for id in item.messages]
-    line = next((x for x in section.text.split("\n") if pair.newer in x), "")
-    return ids, "newer than" in line
+    lines = section.text.split("\n")
+    newer, older = (next((x for x in lines if text in x), "") for text in (pair.newer, pair.old))
+    return ids, "newer than" in newer or "older than" in older
 
 
 def main() -> None:

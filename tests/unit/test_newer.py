@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from composer.layers.newer import MOST_IN_ALL, with_newer
@@ -86,6 +87,8 @@ def test_a_question_has_nothing_newer_and_additions_are_few() -> None:
     assert len(shown([question, item(*HAMBURG)], many)) <= 2 + MOST_IN_ALL
 
 
-def test_a_line_says_what_it_is_newer_than() -> None:
-    line = recall_line(item("new", "alice", "we moved to Berlin", 9), 2, "in #general", newer_than=1)
-    assert line == "- (s2) 2026-05-13 00:00 alice (in #general, newer than s1): we moved to Berlin"
+def test_a_line_says_what_it_is_newer_or_older_than() -> None:
+    old, new = item(*HAMBURG), replace(item("new", "alice", "we moved to Berlin", 9), newer_than="old")
+    newer, older = recall_line(new, [old], "in #general"), recall_line(old, [item("rest", "bob", "hm"), new])
+    assert newer == "- (s2) 2026-05-13 00:00 alice (in #general, newer than s1): we moved to Berlin"
+    assert older == "- (s3) 2026-05-04 00:00 alice (older than s2): I live in Hamburg"

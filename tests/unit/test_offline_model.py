@@ -118,6 +118,23 @@ async def test_recalled_lines_are_quoted_with_their_citations() -> None:
     assert quotes(text)[0] == "- (s2) dave (2026-03-03): Staging lives in Frankfurt."
 
 
+@pytest.mark.parametrize(
+    "recall",
+    [
+        "- (s1) 2026-04-01 09:00 dora (in #moves): I live in Hamburg\n"
+        "- (s2) 2026-04-20 09:00 bob (in #moves, newer than s1): the cat is fine\n"
+        "- (s3) 2026-04-21 09:00 dora (in #moves, newer than s1): we moved to Berlin",
+        "- (s3) 2026-04-21 09:00 dora (in #moves): we moved to Berlin\n"
+        "- (s4) 2026-04-01 09:00 dora (fact, in #moves, older than s3): I live in Hamburg",
+    ],
+)
+async def test_what_a_quoted_person_has_said_since_is_quoted_too(recall: str) -> None:
+    said = await answer(prompt("Where does dora live?", recall=recall))
+    assert "I live in Hamburg" in said.splitlines()[1]
+    assert said.splitlines()[2].endswith("(2026-04-21 09:00): we moved to Berlin")
+    assert "cat" not in said
+
+
 async def test_without_a_matching_line_the_answer_says_so_and_names_no_setting() -> None:
     text = await answer(prompt("what is the airspeed of a swallow?"))
     assert text == NOTHING_REMEMBERED

@@ -80,7 +80,7 @@ _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
     r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
 )
-_NEWER = re.compile(r"(?:.*, )?newer than (?P<mark>s\d{1,4})\Z")  # at the end of what is told about a line
+_AGE = re.compile(r"(?:.*, )?(?P<age>newer|older) than (?P<mark>s\d{1,4})\Z")  # the end of what is told about a line
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _ROOM = re.compile(r'"#(?P<name>[^"\n]{1,100})"')  # as CONTEXT and a line's source name it
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -99,6 +99,7 @@ class _Entry:
     kind: str = ""
     room: str = ""
     newer_than: str = ""  # the mark of an older line
+    older_than: str = ""  # the mark of a newer line
     own: bool = False  # the asker's
 
     @property
@@ -143,7 +144,8 @@ def _entry(section: str, line: str) -> _Entry:
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
     about = (spoken.groupdict().get("about") or "") if spoken else ""
-    room, newer, own = _ROOM.search(about), _NEWER.match(about), about.startswith(OWN)
+    room, age, own = _ROOM.search(about), _AGE.match(about), about.startswith(OWN)
+    ages = {age["age"]: age["mark"]} if age else {}
     return _Entry(
         section=section,
         text=body[spoken.end() :] if spoken else body,
@@ -152,7 +154,8 @@ def _entry(section: str, line: str) -> _Entry:
         at=spoken.group("at") if spoken else "",
         kind=about.removeprefix(OWN).partition(",")[0],
         room=room["name"] if room else "",
-        newer_than=newer["mark"] if newer else "",
+        newer_than=ages.get("newer", ""),
+        older_than=ages.get("older", ""),
         own=own,
     )
 
@@ -431,7 +434,8 @@ def _with_newer(best: list[_Candidate], entries: Sequence[_Entry]) -> list[_Cand
     if not best or not best[0].entry.mark:
         return best
     first = best[0].entry
-    newer = (entry for entry in entries if entry.newer_than == first.mark and entry.speaker == first.speaker)
+    newer = (each for each in entries if each.newer_than == first.mark or each.mark == first.older_than != "")
+    newer = (each for each in newer if each.speaker == first.speaker)
     since = [each for each in _candidates(list(newer))[:1] if each.entry not in [one.entry for one in best]]
     return _first([best[0], *since, *best[1:]])
 
