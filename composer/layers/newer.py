@@ -14,8 +14,8 @@ from composer.layers.ranking import authors_named, is_question, sources_of
 from composer.model import Item
 from composer.repositories.recall import Candidate
 
-MOST: Final = 3  # newer items for a statement
-MOST_IN_ALL: Final = 4  # that recall would not have brought
+MOST: Final = 2  # newer items for a statement
+MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
 

@@ -46,16 +46,18 @@ class Labelled:
 @dataclass(frozen=True)
 class Outcome:
     """What was recalled for a question, best first, each item as the ids of its messages. `missing`: the evidence that
-    the view does not show anyway."""
+    the view does not show anyway. The last `newer` items stand there only because they are newer than another."""
 
     asked: Labelled
     recalled: list[tuple[str, ...]]
     missing: frozenset[str]
+    newer: int
 
     @property
     def precision(self) -> float:
-        """The share of the recalled items that hold evidence."""
-        return float(np.mean([not self.missing.isdisjoint(item) for item in self.recalled])) if self.recalled else 0.0
+        """The share of the items that hold evidence, of those that fit the question."""
+        fitting = self.recalled[: len(self.recalled) - self.newer]
+        return float(np.mean([not self.missing.isdisjoint(item) for item in fitting])) if fitting else 0.0
 
     @property
     def recall(self) -> float:
@@ -110,8 +112,9 @@ async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[La
         made, _ = await question(app, workspace, place, one.asker, one.text, at, top_k=None, id=f"q{n}")
         prompt = (await app.composer.compose(made)).prompt
         view = {*sources(prompt, "WORKING"), *sources(prompt, "RELATED")}
-        recalled = [item.messages for s in prompt.sections if s.name == "RECALL" for item in s.sources]
-        outcomes.append(Outcome(one, recalled, one.evidence - view))
+        items = [item for s in prompt.sections if s.name == "RECALL" for item in s.sources]
+        newer = sum(item.score is None for item in items)  # nothing ranked them
+        outcomes.append(Outcome(one, [item.messages for item in items], one.evidence - view, newer))
     return outcomes
 
 
@@ -128,10 +131,11 @@ def _report(outcomes: list[Outcome]) -> Report:
                 100 * float(np.mean([each.recall for each in own])),
                 100 * float(np.mean([each.precision for each in own])),
                 float(np.mean([len(each.recalled) for each in own])),
+                float(np.mean([each.newer for each in own])),
                 sum(not each.recalled for each in own),
             ]
         )
-    columns = ["", "questions", "R@10, %", "precision at 12, %", "items shown", "recalled nothing"]
+    columns = ["", "questions", "R@10, %", "precision at 12, %", "items shown", "of them newer", "recalled nothing"]
     report.table("questions whose answer the view does not show", columns, rows)
     kinds = sorted({each.asked.kind for each in outcomes} - {ANSWERABLE})
     empty = {kind: [not each.recalled for each in outcomes if each.asked.kind == kind] for kind in kinds}
