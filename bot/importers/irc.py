@@ -300,7 +300,7 @@ class _ShownTime:
         day = date.fromisoformat(stamp["date"]) if stamp["date"] else None
         month_day = (_MONTHS.index(stamp["month"]) + 1, int(stamp["day"])) if stamp["month"] in _MONTHS else None
         if stamp["numbers"]:
-            first, other, year = map(int, re.split(r"[./]", stamp["numbers"]))
+            first, other, year = map(int, stamp["numbers"].replace(".", "/").split("/"))
             day = date(year if year > 99 else 2000 + year, *((first, other) if month_first else (other, first)))
         elif month_day is not None and stamp["year"]:
             day = date(int(stamp["year"]), *month_day)

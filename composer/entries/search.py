@@ -141,6 +141,7 @@ class EntrySearch:
                 now,
                 cut_noise=not filtered,  # what fits best may be of another kind
                 candidates=FILTERED_CANDIDATES if filtered else None,
+                newer=False,  # a program gets what fits, each with its score
             )
             entries = {
                 str(entry.id): entry

@@ -77,9 +77,10 @@ async def read(
     floor: bool = True,
     cut_noise: bool | None = None,
     candidates: int | None = None,
+    newer: bool = True,
 ) -> list[Item]:
-    """The best `top_k` items, best first, without what the prompt shows already; behind them, what is newer than
-    their statements and like these (composer.layers.newer). Each is checked again in code.
+    """The best `top_k` items, best first, without what the prompt shows already; behind them, with `newer`, what came
+    after their statements and is like these (composer.layers.newer). Each is checked again in code.
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best (`cut_noise`, by
@@ -117,7 +118,9 @@ async def read(
     by_subject = list(_above_noise(best) if ordered_by_score else best)
     missing = [item for item in theirs[: retrieval.top_k // LEAST_SHARE_OF_PEOPLE] if item not in by_subject]
     by_subject = [*by_subject[: retrieval.top_k - len(missing)], *missing]
-    brought = with_newer(by_subject, found.candidates, query.about, seen)
+    brought = (
+        list(_distinct(with_newer(by_subject, found.candidates, query.about, seen), query)) if newer else by_subject
+    )
     if not listed or (brought and query.plain is not None and query.plain.kind is Plain.ME):
         return brought  # "what do you know about me and the fair?" is about the fair
     return list(_distinct([*brought, *listed], query))

@@ -73,8 +73,8 @@ async def test_a_value_that_an_older_version_took_is_exported_as_its_text(harnes
     assert [fact["value"] for fact in json.loads(answer.file.text)["facts"]] == [DEEP]
 
 
-@pytest.mark.parametrize("odd", [{"ts": "99999999999.000000"}, {"ts": "NaN"}, {"files": [{"id": "F1", "size": 1e300}]}])
-async def test_a_slack_export_says_where_a_time_or_a_size_is_wrong(
+@pytest.mark.parametrize("odd", [{"ts": "99999999999.000000"}, {"ts": "NaN"}])
+async def test_a_slack_export_says_where_a_time_is_wrong(
     harness: AppHarness, tmp_path: Path, odd: dict[str, Any]
 ) -> None:
     said = [slack_said("1777885200.000100", ALICE, "hello"), slack_said("1777885201.000100", ALICE, "hello") | odd]

@@ -80,7 +80,7 @@ _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
     r"(?P<speaker> [^:(\n]{1,80}?)?(?: \((?P<about>[^()\n]{1,250})\))?: "
 )
-_AGE = re.compile(r"(?:.*, )?(?P<age>newer|older) than (?P<mark>s\d{1,4})\Z")  # the end of what is told about a line
+_AGE = re.compile(r"\A(?P<age>newer|older) than (?P<mark>s\d{1,4})\Z")  # the last that is told about a line
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _ROOM = re.compile(r'"#(?P<name>[^"\n]{1,100})"')  # as CONTEXT and a line's source name it
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -144,7 +144,7 @@ def _entry(section: str, line: str) -> _Entry:
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
     about = (spoken.groupdict().get("about") or "") if spoken else ""
-    room, age, own = _ROOM.search(about), _AGE.match(about), about.startswith(OWN)
+    room, age, own = _ROOM.search(about), _AGE.match(about.rpartition(", ")[2]), about.startswith(OWN)
     ages = {age["age"]: age["mark"]} if age else {}
     return _Entry(
         section=section,
