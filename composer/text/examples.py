@@ -19,7 +19,7 @@ SMOOTHING: Final = 0.3
 _DIGITS: Final = re.compile(r"\d+(?:[:.]\d+)?")
 _BRACES: Final = re.compile(r"\{\w+\}")
 _BRACKETS: Final = re.compile(r"[\[\]]")
-_PLACEHOLDER: Final = re.compile(r"\{\w+\}|\[[^\]]+\]")
+_PLACEHOLDER: Final = re.compile(r"\{\w+\}|\[[^\[\]]+\]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _LENGTHS: Final = (2, 3, 4)
 
