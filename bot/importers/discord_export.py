@@ -77,6 +77,13 @@ class _Person(_Written):
     name: str = ""
     nickname: str | None = None
     isBot: bool = False
+    roles: Any = None
+
+    @property
+    def role_names(self) -> dict[str, str]:
+        """The names of their roles, by id."""
+        found = self.roles if isinstance(self.roles, list) else []
+        return {str(role.get("id")): str(role["name"]) for role in found if isinstance(role, dict) and role.get("name")}
 
     @property
     def display_name(self) -> str:
@@ -220,6 +227,7 @@ class DiscordExport:
         private messages of a person may belong to several. `room`, the name or id of a channel or a new name, is where
         everything is loaded. Raises BadInput, with the file.
         """
+        self._roles: dict[str, str] = {}
         self._slugs = slugs
         self._bot = bot
         self._workspace = workspace
@@ -361,6 +369,8 @@ class DiscordExport:
     def _text(self, message: _DiscordMessage, part: _ExportPart) -> str:
         """The text as people read it: names in place of ids, and the agent's slug in place of the bot's name."""
         people = {person.id: person.display_name for person in message.mentions}
+        for person in (message.author, *message.mentions):
+            self._roles |= person.role_names  # of those who have written so far: the export has no list of roles
 
         def read(found: re.Match[str]) -> str:
             kind, id, emoji = found.groups()
@@ -369,7 +379,7 @@ class DiscordExport:
             if kind == "#":
                 return self._channel_name(id, part)
             if kind == "@&":
-                return "@a role"
+                return self._named(self._roles.get(id, "a role"))
             return f"@{self._slugs[0]}" if id == self._bot else self._named(people.get(id, "someone"))
 
         text = with_times(_TOKEN.sub(read, message.text))

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
@@ -121,6 +121,7 @@ class SlackDirectory:
         self._team: str | None = None
         self._people: CachedLookup[SlackPerson] = CachedLookup(self._look_up_person, monotonic)
         self._rooms: CachedLookup[SlackRoom] = CachedLookup(self._look_up_room, monotonic)
+        self._handles: CachedLookup[Mapping[str, str]] = CachedLookup(self._look_up_handles, monotonic)
         self._dms: CachedLookup[str] = CachedLookup(self._look_up_dm, monotonic)
 
     async def me(self) -> BotIdentity:
@@ -190,6 +191,14 @@ class SlackDirectory:
                 return (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).name
         except (NexusError, TimeoutError):
             return None
+
+    async def handles(self) -> Mapping[str, str]:
+        """The names of the workspace's user groups, by id; none when Slack does not answer in time, or may not say."""
+        try:
+            async with asyncio.timeout(SLACK_LOOKUP_SECONDS):
+                return await self._handles.get("", max_age=PERSON_MAX_AGE)
+        except (NexusError, TimeoutError):
+            return {}
 
     async def is_public(self, channel: str) -> bool:
         """Whether a channel is public; False when Slack does not say so in time."""
@@ -287,6 +296,14 @@ class SlackDirectory:
         return SlackRoom(
             found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at, asked_at, ours
         )
+
+    async def _look_up_handles(self, _: str) -> Mapping[str, str]:
+        try:
+            found = (await self._slack.call("usergroups.list")).get("usergroups") or ()
+        except SlackRefused as error:  # the app was installed without the scope
+            logger.warning("slack.groups_unknown", error=str(error))
+            return {}
+        return {str(group["id"]): str(group["handle"]) for group in found if group.get("handle")}
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])

@@ -8,7 +8,7 @@ from composer.settings import Settings
 
 SLACK_SCOPES: Final = frozenset(
     {"app_mentions:read", "assistant:write", "chat:write", "commands", "files:read", "files:write", "im:write"}
-    | {"users:read"}
+    | {"usergroups:read", "users:read"}
     | {f"{kind}:{right}" for kind in ("channels", "groups", "im", "mpim") for right in ("history", "read")}
 )
 MANIFEST_PAGE: Final = "docs/slack-manifest.yaml"

@@ -12,7 +12,7 @@ from bot.platform.events import MessageChanged, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import SlackDirectory, SlackPerson
 from bot.slack.reading import PLATFORM, is_unknown, room_place, time_of
-from bot.slack.text import channels, mentioned, plain, unlabelled
+from bot.slack.text import channels, groups, mentioned, plain, unlabelled
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.ingest.addressing import find_addressed_agents, unaddressed
@@ -126,7 +126,11 @@ class SlackInbox(PlatformInbox):
         hidden = {each for each in others if not await self._directory.is_public(each)}
         unnamed = [each for each in unlabelled(markup) if each not in hidden]
         rooms = {each: await self._directory.title(each) or each for each in unnamed}
-        return plain(markup, names, own=me.user, slug=self.slug, agents=slugs, hidden=hidden, rooms=rooms), people
+        handles = await self._directory.handles() if groups(markup) else {}
+        words = plain(
+            markup, names, own=me.user, slug=self.slug, agents=slugs, hidden=hidden, rooms=rooms, handles=handles
+        )
+        return words, people
 
     async def _addressed(self, markup: str) -> tuple[str, ...]:
         """The agent, if a text in Slack's markup mentions the app."""

@@ -13,6 +13,7 @@ _NO_NAMES: Final[Mapping[str, str]] = {}
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 _CHANNEL = re.compile(r"<#([CGD][A-Z0-9]+)(?:\|[^<>]*)?>")
+_GROUP = re.compile(r"<!subteam\^([A-Z0-9]+)\|?>")
 _UNLABELLED = re.compile(r"<#([CGD][A-Z0-9]+)\|?>")
 _FIRST_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>[\s,:]*")
 _NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
@@ -37,6 +38,11 @@ def unlabelled(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_UNLABELLED.findall(text)))
 
 
+def groups(text: str) -> tuple[str, ...]:
+    """The ids of the user groups that a text in Slack's markup mentions without their names."""
+    return tuple(dict.fromkeys(_GROUP.findall(text)))
+
+
 def plain(
     text: str,
     names: Mapping[str, str],
@@ -46,23 +52,29 @@ def plain(
     agents: Collection[str] = (),
     hidden: Collection[str] = (),
     rooms: Mapping[str, str] = _NO_NAMES,
+    handles: Mapping[str, str] = _NO_NAMES,
 ) -> str:
     """A text in Slack's markup as people read it: `@name`, `#channel`, `label (address)`, and no entities.
 
-    `names` are people's names by id; `own` is the agent's own id, which becomes `@slug`. A person whose name equals a
-    slug of `agents` loses the `@`: mentioning them does not address the agent. `hidden` are the ids of channels that
-    are not named, `rooms` the names of others that Slack leaves out.
+    `names` are people's names by id; `own` is the agent's own id, which becomes `@slug`. A person or a user group whose
+    name equals a slug of `agents` loses the `@`: mentioning them does not address the agent. `hidden` are the ids of
+    channels that are not named, `rooms` the names of others that Slack leaves out, `handles` those of user groups.
     """
 
     def person(id: str, label: str) -> str:
         if id == own:
             return f"@{slug}"
-        name = names.get(id) or label.lstrip("@") or id
+        return mention(names.get(id) or label.lstrip("@") or id)
+
+    def group(id: str, label: str) -> str:
+        return mention(handles.get(id) or label.lstrip("@") or "a group")
+
+    def mention(name: str) -> str:
         word = _NAME_START.match(name)
         is_slug = word is not None and word[0].casefold().rstrip(".-") in agents
         return name if is_slug else f"@{name}"
 
-    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person, hidden, rooms), text))
+    return _entities(_TOKEN.sub(lambda token: _shown(token[1], person, group, hidden, rooms), text))
 
 
 def by_id(text: str) -> str:
@@ -71,7 +83,11 @@ def by_id(text: str) -> str:
 
 
 def _shown(
-    token: str, person: Callable[[str, str], str], hidden: Collection[str], rooms: Mapping[str, str] = _NO_NAMES
+    token: str,
+    person: Callable[[str, str], str],
+    group: Callable[[str, str], str],
+    hidden: Collection[str],
+    rooms: Mapping[str, str],
 ) -> str:
     """A token, without its brackets, as people see it."""
     head, _, label = token.partition("|")
@@ -80,9 +96,9 @@ def _shown(
     if head.startswith("#"):
         return "#a channel" if head[1:] in hidden else f"#{label or rooms.get(head[1:]) or head[1:]}"
     if head.startswith("!"):
-        name = head[1:].partition("^")[0]
+        name, _, id = head[1:].partition("^")
         if name == "subteam":
-            return label or "@a group"
+            return group(id, label)
         if name == "date":
             return label or head[1:]
         return f"@{name}"

@@ -58,3 +58,18 @@ async def test_a_forward_alone_in_a_dm_is_answered_on_discord(here: Discord, ada
     await here.answer(await here.server.post(dm, ada, "", more=more))
     assert "> The server moves to Rotterdam." in here.model.shown[0]
     assert "> Disk of db-7 is full." in here.model.shown[0]
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+async def test_a_user_group_has_its_name_on_slack_or_is_a_group(office: Office, may_read: bool) -> None:
+    office.team.groups |= {"S0PS": "ops", "S0NEXUS": "nexus"}
+    if not may_read:  # the app was installed before it asked for the scope
+        office.slack.world.tokens[office.team.bot_token].scopes.discard("usergroups:read")
+    async with office.socket() as running:
+        await office.slack.post(
+            office.general, office.alice, "<!subteam^S0PS> and <!subteam^S0NEXUS>, the disk is full"
+        )
+        await running.settle()
+        named = "@ops and nexus" if may_read else "@a group and @a group"
+        assert f"{named}, the disk is full" in await running.stored()
+        assert office.answers() == [], "the name of a group addresses no agent"

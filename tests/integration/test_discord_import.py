@@ -380,3 +380,13 @@ async def test_text_attachments_in_the_export_are_read_as_the_live_adapter_reads
     assert [len(read_as[2]), posts[0].attachments[2].note] == [300_000, "only its first 300,000 characters are read"]
     assert read_as[3:] == ["", "# Page 1\nTwo vans.", "could not be read: it needs a password", ""]
     assert (done.read, done.new) == (1, 1)
+
+
+async def test_a_role_has_its_name_where_one_who_has_it_has_written(harness: AppHarness, tmp_path: Path) -> None:
+    ops = {"id": "77", "name": "ops", "color": None, "position": 1}
+    of_agent = {"id": "78", "name": "Nexus"}
+    carla = {**discord_person("905", "carla"), "roles": [ops, of_agent, {"id": "79"}, "odd"]}
+    said = [discord_said("2000", carla, "<@&77> and <@&78>, look"), discord_said("2001", ann, "<@&79> too")]
+    path = discord_file(tmp_path / "roles.json", {"id": TOWN, "name": "town"}, said)
+    await loaded(harness.app, DISCORD_EXPORT, path, bot=NEXUS, public=("town",))
+    assert await texts(harness, TOWN, ANN) == ["@ops and Nexus, look", "@a role too"]

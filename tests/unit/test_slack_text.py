@@ -21,6 +21,8 @@ OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}
         ("see <#C1|general> and <#C2> and <#C3|>", "see #general and #C2 and #C3"),
         ("<!here> <!channel|@channel> <!everyone>", "@here @channel @everyone"),
         ("<!subteam^S1|@devs> <!subteam^S2>", "@devs @a group"),
+        ("<!subteam^S3> <!subteam^S3|> <!subteam^S3|@old>", "@ops @ops @ops"),
+        ("<!subteam^S1|@nexus> and <!subteam^S4> address nobody", "nexus and Nexus address nobody"),
         ("<!date^1392734382^{date}|Feb 18>", "Feb 18"),
         ("<https://a.example/?x=1&amp;y=2>", "https://a.example/?x=1&y=2"),
         ("<https://a.example|the plan>", "the plan (https://a.example)"),
@@ -34,7 +36,8 @@ OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}
     ],
 )
 def test_slacks_text_is_decoded_into_what_people_see(text: str, shown: str) -> None:
-    assert plain(text, NAMES, own="U0", slug="nexus", agents=("nexus",)) == shown
+    handles = {"S3": "ops", "S4": "Nexus"}
+    assert plain(text, NAMES, own="U0", slug="nexus", agents=("nexus",), handles=handles) == shown
 
 
 def test_mentions_in_a_text_are_found() -> None:

@@ -146,6 +146,9 @@ class WebApi:
             raise SlackError("user_not_found")
         return {"user": self._seen(token, user)}
 
+    def do_usergroups_list(self, token: Token, team: Team, a: Args) -> Json:
+        return {"usergroups": [{"id": id, "team_id": team.id, "handle": name} for id, name in team.groups.items()]}
+
     def do_users_lookupByEmail(self, token: Token, team: Team, a: Args) -> Json:
         (email,) = a.need("email")
         for user in self.world.users.values():

@@ -11,6 +11,7 @@ FAMILY = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 BOT_SCOPES = frozenset(
     {"app_mentions:read", "assistant:write", "channels:join", "chat:write", "commands", "files:read", "im:write"}
     | {"files:write", "mpim:write", "reactions:write", "team:read", "users:read", "users:read.email"}
+    | {"usergroups:read"}
     | {f"{family}:{right}" for family in FAMILY.values() for right in ("history", "read")}
 )
 
@@ -32,6 +33,7 @@ class Team:
     bot_user: str
     bot_id: str
     bot_token: str
+    groups: dict[str, str] = field(default_factory=dict)  # handles of user groups, by id
 
 
 @dataclass(slots=True)

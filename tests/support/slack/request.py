@@ -22,7 +22,7 @@ METHODS: dict[str, tuple[str, int]] = {
     "chat.appendStream": ("chat:write", 4), "chat.stopStream": ("chat:write", 2), "views.open": ("", 4),
     "views.publish": ("", 4), "reactions.add": ("reactions:write", 3), "files.info": ("files:read", 4),
     "files.getUploadURLExternal": ("files:write", 4), "files.completeUploadExternal": ("files:write", 4),
-    "files.delete": ("files:write", 3),
+    "files.delete": ("files:write", 3), "usergroups.list": ("usergroups:read", 2),
     "assistant.threads.setStatus": ("assistant:write,chat:write", 2), "agents.sessions.rename": ("chat:write", 2),
     "assistant.threads.setTitle": ("assistant:write", 2), "agents.sessions.setStatus": ("chat:write", 2),
     "assistant.threads.setSuggestedPrompts": ("assistant:write", 2),
