@@ -72,6 +72,7 @@ class SlackOutbox:
         self._posting: dict[str, asyncio.Task[str]] = {}  # by key
         self._known: LRUCache[str, str] = LRUCache(MAX_REMEMBERED_POSTS)  # posted messages by key
         self._editing: dict[str, asyncio.Task[None]] = {}  # by message
+        self._signs: LRUCache[str, Location] = LRUCache(MAX_REMEMBERED_POSTS)  # to be cleared, by key
         self._streams = Streams(slack, directory)
         self._can_stream = self._can_show_status = True
 
@@ -121,10 +122,13 @@ class SlackOutbox:
         self._posting[key] = task = asyncio.create_task(self._post(to, text, key, offers))
         # Shielded: cancelling the caller must not cancel a call that may have taken effect.
         try:
-            return await asyncio.shield(task)
+            posted = await asyncio.shield(task)
         finally:
             if task.done() and self._posting.get(key) is task:
                 del self._posting[key]
+        if (sign := self._signs.pop(key, None)) is not None:  # what is posted elsewhere does not clear it
+            await self._set_status(sign, "")
+        return posted
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
         """Replace the text of one of our messages; do nothing if somebody has deleted it."""
@@ -146,16 +150,21 @@ class SlackOutbox:
         return await self._search(_location_of(key, await self.location(to)), to, key)
 
     async def show_typing(self, to: Destination, key: str) -> None:
-        """Show the status that an answer is being written, which Slack has in threads only.
+        """Show the status that an answer is being written, which Slack has in threads only: in a DM outside the pane,
+        at the question.
 
-        A posted answer clears the status; a status that is set after the answer is posted is cleared here.
+        An answer that is posted there clears the status; one that is posted elsewhere, or before the status is set, is
+        followed by a call that does.
         """
         location = await self.location(to)
-        if location.thread is None or not self._can_show_status or self._has_begun(key):
+        shown = replace(location, thread=location.thread or to.message or None)
+        if shown.thread is None or not self._can_show_status or self._has_begun(key):
             return
-        await self._set_status(location, THINKING)
+        await self._set_status(shown, THINKING)
         if self._can_show_status and self._has_begun(key):
-            await self._set_status(location, "")
+            await self._set_status(shown, "")
+        elif self._can_show_status and location.thread is None:
+            self._signs[key] = shown
 
     async def location(self, to: Destination) -> Location:
         """Where an answer goes. Raises Unavailable when Slack must be asked and does not answer."""

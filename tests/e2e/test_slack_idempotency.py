@@ -367,3 +367,18 @@ async def test_an_answer_whose_question_is_deleted_while_it_streams_is_retracted
         assert [answer["text"] for answer in office.answers()] == [RETRACTED]
         assert running.adapter._delivery._streams == {}
         assert len(running.adapter.outbox._streams) == 0
+
+
+async def test_in_a_dm_outside_the_pane_the_status_stands_at_the_question_until_it_is_answered(office: Office) -> None:
+    dm = await office.slack.add_im(office.team, office.alice)
+    office.model.gates[0] = asyncio.Event()
+    async with office.socket() as running:
+        asked = await office.slack.post(dm, office.alice, "when?")
+        await office.slack.wait_for(lambda: office.signs and office.model.prompts)
+        assert {(sign.args["channel_id"], sign.args["thread_ts"]) for sign in office.signs} == {(dm, asked)}
+        office.model.gates[0].set()
+        await office.answered(1, dm)
+        await running.settle()
+        assert [sign.args["status"] for sign in office.signs] == ["is thinking\u2026", ""]
+        (answer,) = office.answers(dm)
+        assert "thread_ts" not in answer
