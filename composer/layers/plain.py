@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.layers.ranking import asks_agent, is_question, unaddressed
-from composer.layers.relevance import asks_only_for_a_time
+from composer.layers.relevance import asks_only_for_a_time, is_small_talk
 from composer.model import Item
 from composer.repositories.recall import Recall
 from composer.text.dates.vocabulary import Period
@@ -17,6 +17,7 @@ from composer.text.plain_questions import (
     QUESTION_MARKS,
     Plain,
     asks_what_was_said,
+    is_example,
     may_ask_what_was_said,
     plain_kind,
     topic_terms,
@@ -70,6 +71,12 @@ async def read_people(recall: Recall, readable: Readable, question: str, until: 
     return {
         user: people[user] for user, words in matched.items() if not any(words < other for other in matched.values())
     }
+
+
+def kind_of(question: str, agents: Collection[str]) -> Plain | None:
+    """What a question asks for, if it is a plain one and no small talk; `agents` are the names of the agent."""
+    small_talk = not is_example(question) and is_small_talk(question, agents)
+    return None if small_talk else plain_kind(question)
 
 
 def kind_with(people: Collection[str], question: str, kind: Plain | None) -> Plain | None:

@@ -16,6 +16,7 @@ from composer.text.terms import terms
 from composer.text.wishes import asks_for_reminder
 
 MAX_PLAIN_CHARS: Final = 200  # of a question that is looked at; a plain one is short
+MIN_PLAIN_WORDS: Final = 2  # of a question that is no example: one word says too little
 MIN_SAID_MARGIN: Final = -7.0  # from which a question may ask what somebody said, if it names somebody
 MIN_NAMED_MARGIN: Final = -1.5  # from which it asks that, once it is known that somebody is named
 SAME_WORD: Final = 0.8  # of the letters of a word, which its other forms begin with
@@ -44,9 +45,16 @@ def plain_kind(question: str) -> Plain | None:
         return None
     if (known := examples(_FILE).kind_of_example(question)) is not None:
         return None if known == NONE else Plain(known)
+    if len(question.split()) < MIN_PLAIN_WORDS and not _LOGOGRAPHIC.search(question):
+        return None
     found = _margins(question)
     best = max(found, key=lambda kind: (found[kind], kind), default=None)
     return None if best is None or found[best] <= 0 else Plain(best)
+
+
+def is_example(question: str) -> bool:
+    """Whether a question has the words of an example."""
+    return examples(_FILE).kind_of_example(question) is not None
 
 
 def may_ask_what_was_said(question: str) -> bool:

@@ -35,7 +35,7 @@ from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.repeats import Repeat
-from composer.text.plain_questions import Plain, plain_kind
+from composer.text.plain_questions import Plain
 from composer.turn.context import context_section
 from composer.turn.memberships import Memberships
 from composer.turn.question import (
@@ -216,7 +216,7 @@ class Reader:
         now = question.at.astimezone(snapshot.access.zone or common)
         periods = asked_periods(asked_text(question), now)  # "yesterday" is the asker's
         speakers, since = speakers_of(question, window.recent), None
-        kind = plain_kind(without_mentions(asked_text(question)))
+        kind = plain.kind_of(without_mentions(asked_text(question)), (request.agent.name, request.agent.slug))
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             if kind is Plain.MISSED and not periods:  # and one before it
                 own = snapshot.access.linked_users(request.asker)

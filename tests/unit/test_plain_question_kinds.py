@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from composer.layers.plain import has_topic, kind_with
+from composer.layers.plain import kind_of as small_or_plain
 from composer.text.plain_questions import Plain, plain_kind, topic_terms
 
 OTHERS: Final = "none"
@@ -79,6 +80,29 @@ def test_a_plain_question_is_of_its_kind(question: str, kind: str) -> None:
 )
 def test_the_topic_is_what_no_plain_question_says(question: str, topic: set[str]) -> None:
     assert topic_terms(question) == topic
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "hi",
+            "bye",
+            "yes",
+            "no way",
+            "what's up?",
+            "brb",
+            "thanks!",
+            "good morning nexus",
+            "are you there?",
+            "lol ok",
+        ),
+        *("ja", "danke", "tschüss", "hallo", "привет", "спасибо", "merci", "grazie", "tak", "谢谢", "ありがとう", "네"),
+        *("how are you?", "no worries, talk later", "that's great, well done", "haha nice one", "hm", "sounds good"),
+    ],
+)
+def test_small_talk_asks_for_no_list(text: str) -> None:
+    assert small_or_plain(text, ["nexus"]) is None
 
 
 def test_a_time_and_a_name_are_no_topic() -> None:

@@ -128,6 +128,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "plain_questions.plain_kind": plain_questions.plain_kind,
     "plain_questions.may_ask_what_was_said": plain_questions.may_ask_what_was_said,
     "plain_questions.asks_what_was_said": plain_questions.asks_what_was_said,
+    "plain_questions.is_example": plain_questions.is_example,
     "plain_questions.topic_terms": plain_questions.topic_terms,
     "wishes.reminds_all": wishes.reminds_all,
     "wishes.reminder_wish": lambda text: [wishes.reminder_wish(text, at, at.tzinfo or UTC) for at in MOMENTS],

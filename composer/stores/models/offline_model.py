@@ -11,7 +11,7 @@ from datetime import tzinfo
 from functools import partial
 from math import log
 
-from composer.layers.plain import has_topic, kind_with
+from composer.layers.plain import has_topic, kind_of, kind_with
 from composer.layers.ranking import is_question
 from composer.layers.relevance import asks_only_for_a_time
 from composer.model import Agent, Usage
@@ -304,7 +304,7 @@ def _plain_answer(
     asked = _ADDRESS.sub(" ", question.text)
     words = set(_LETTERS.findall(question.text.casefold()))
     named = {each.speaker for each in entries if words.intersection(_LETTERS.findall(each.speaker.casefold()))}
-    kind = kind_with(named, asked, plain_kind(asked))
+    kind = kind_with(named, asked, kind_of(asked, own_name))
     if kind is None:
         return None
     if kind is Plain.REMINDERS:
