@@ -17,8 +17,9 @@ from composer.text.wishes import asks_for_reminder
 
 MAX_PLAIN_CHARS: Final = 200  # of a question that is looked at; a plain one is short
 MIN_PLAIN_WORDS: Final = 2  # of a question that is no example: one word says too little
-MIN_SAID_MARGIN: Final = -7.0  # from which a question may ask what somebody said, if it names somebody
+MIN_SAID_MARGIN: Final = -4.0  # from which a question may ask what somebody said, if it names somebody
 MIN_NAMED_MARGIN: Final = -1.5  # from which it asks that, once it is known that somebody is named
+MAX_TOPIC_SHARE: Final = 0.34  # of the words of a question that asks for a list, whatever its topic
 SAME_WORD: Final = 0.8  # of the letters of a word, which its other forms begin with
 MIN_SAME_CHARS: Final = 4  # that these are at least
 QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
@@ -39,6 +40,9 @@ class Plain(StrEnum):
     REMINDERS = "reminders"
 
 
+_WITH_TOPIC: Final = (Plain.SAID, Plain.DECISIONS, Plain.SUMMARY)  # a topic is searched for as in any question
+
+
 def plain_kind(question: str) -> Plain | None:
     """What a question asks for, if it is a plain one; SAID only where somebody is named, which the caller knows."""
     if len(question) > MAX_PLAIN_CHARS or asks_for_reminder(question):
@@ -49,7 +53,9 @@ def plain_kind(question: str) -> Plain | None:
         return None
     found = _margins(question)
     best = max(found, key=lambda kind: (found[kind], kind), default=None)
-    return None if best is None or found[best] <= 0 else Plain(best)
+    if best is None or found[best] <= 0:
+        return None
+    return Plain(best) if best in _WITH_TOPIC or _topic_share(question) <= MAX_TOPIC_SHARE else None
 
 
 def is_example(question: str) -> bool:
@@ -58,9 +64,10 @@ def is_example(question: str) -> bool:
 
 
 def may_ask_what_was_said(question: str) -> bool:
-    """Whether a question may ask what somebody said or thinks: whom it names is worth looking up."""
+    """Whether a question may ask what somebody said or thinks, or what is known about them: whom it names is worth
+    looking up."""
     found = _margins(question)
-    return bool(found) and found[Plain.SAID] >= MIN_SAID_MARGIN
+    return bool(found) and (found[Plain.SAID] >= MIN_SAID_MARGIN or found[Plain.ME] >= MIN_NAMED_MARGIN)
 
 
 def asks_what_was_said(question: str) -> bool:
@@ -72,6 +79,12 @@ def asks_what_was_said(question: str) -> bool:
 def topic_terms(question: str) -> set[str]:
     """The search terms of a question that no example of a plain question has, nor a form of the same word."""
     return {term for term in terms(question[:MAX_PLAIN_CHARS]) if not _is_frame(term)}
+
+
+def _topic_share(question: str) -> float:
+    """The share of a question's words that no example has: nearly all where there are none of its language."""
+    parts = [part for word in question.split() for part in terms(word) or [""]]
+    return sum(part != "" and not _is_frame(part) for part in parts) / max(len(parts), 1)
 
 
 def _is_frame(term: str) -> bool:

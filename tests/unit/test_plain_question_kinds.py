@@ -105,6 +105,22 @@ def test_small_talk_asks_for_no_list(text: str) -> None:
     assert small_or_plain(text, ["nexus"]) is None
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Πότε είναι η παρουσίαση του προϊόντος;",
+        "लॉन्च की तारीख क्या तय हुई थी?",
+        "การประชุมครั้งต่อไปคือเมื่อไหร่?",
+        "متى يبدأ اجتماع الفريق في المكتب الجديد؟",
+        "Когда запускается мобильное приложение?",
+        "Khi nào ứng dụng di động ra mắt tại Hà Nội?",
+        "移动应用什么时候在柏林发布？",
+    ],
+)
+def test_an_ordinary_question_of_a_language_with_few_or_no_examples_asks_for_no_list(question: str) -> None:
+    assert small_or_plain(question, ["nexus"]) not in (Plain.MISSED, Plain.ME, Plain.TASKS, Plain.QUESTIONS)
+
+
 def test_a_time_and_a_name_are_no_topic() -> None:
     assert not has_topic("what did Carol say on Friday?", ["Carol"])
     assert not has_topic("Was hat Carol am 3. Mai gesagt?", ["Carol"])
