@@ -429,7 +429,7 @@ PROBES: Final = {
 PROGRAM: Final = {
     "setup": {  # reads no stored text; shows names of settings and of accounts of its own
         *("home", "base_url", "model", "offline", "secrets", "systemd", "compose", "with_weights", "slack_link"),
-        *("timezone", "unchecked", "yes"),
+        *("timezone", "organisation", "workspace", "unchecked", "yes"),
     },
     "chat": {"user", "room", "dm", "session", "workspace", "sample", "platform"},  # piped, below; typed, in e2e
     "play": {"script", "json_lines"},  # below
