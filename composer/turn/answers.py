@@ -134,24 +134,25 @@ class AnswerStore:
         account = UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
         prompt = draft.composed.prompt
         said = without_program(draft.text)
-        retold = await self._retold(turn.tenant_id, prompt) if said.strip() else ()
+        retold = await self._retold(turn.tenant_id, prompt) if said.strip() else {}
         return await self._used_sources.find(account, prompt, question, said, retold)
 
-    async def _retold(self, tenant: uuid.UUID, prompt: Prompt) -> set[str]:
-        """Earlier answers in a prompt that has their questions too, and all that they were made of. What is said once
-        more comes from there: else forgetting one of their sources would retract each answer that repeats another."""
+    async def _retold(self, tenant: uuid.UUID, prompt: Prompt) -> dict[str, set[str]]:
+        """Earlier answers in a prompt that has their questions too, and all that they were made of, with the ids of
+        that. What is said once more comes from there: else forgetting one of their sources would retract each answer
+        that repeats another."""
         items = [item for section in prompt.sections for item in section.sources]
         said = {id for item in items for id in item.messages}
         answers = {item.id for item in items if item.by_agent and not said.isdisjoint(map(_question_of, item.messages))}
         if not answers:
-            return set()
+            return {}
         made_of: dict[str, set[str]] = {}
         async with self._database.transaction(tenant, "read") as tx:
             for answer, kind, source in await tx.erasure.sources_of([uuid.UUID(id) for id in sorted(answers)]):
                 if kind != "turn":
                     made_of.setdefault(str(answer), set()).add(str(source))
         known = {item.id for item in items}
-        return {answer for answer, sources in made_of.items() if sources <= known}
+        return {answer: sources for answer, sources in made_of.items() if sources <= known}
 
     async def mark_delivered(self, answer: Answer) -> Delivered | None:
         """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None

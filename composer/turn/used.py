@@ -3,8 +3,9 @@ Forgetting one of them retracts the answer (docs/decisions/0003)."""
 
 import re
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,7 @@ UNSURE: Final = 0.06  # two sources that are nearly as near are both taken
 NO_STATEMENT: Final = 0.15
 MAX_SENTENCES: Final = 40  # of one text that are compared one by one; the rest of it as a whole
 MIN_CLAUSE_WORDS: Final = 3
+NOTHING_RETOLD: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
 _WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
 _CLAUSE_END: Final = re.compile(
     r"[;:,\u2014\u2013]\s|[\uff0c\uff1b\u3001]|\s[-\u2013\u2014]\s|\s(?:and|while|but|und|et|y|e|en|\u0438)\s"
@@ -46,27 +48,39 @@ class UsedSources:
         self._embedder = embedder
 
     async def find(
-        self, account: UsageAccount, prompt: Prompt, question: Message, answer: str, retold: Collection[str] = ()
+        self,
+        account: UsageAccount,
+        prompt: Prompt,
+        question: Message,
+        answer: str,
+        retold: Mapping[str, Collection[str]] = NOTHING_RETOLD,
     ) -> set[uuid.UUID]:
-        """The ids of the items that an answer is made of. `retold`: those that are none, since all that they were made
-        of is in the prompt as well. Where the embedder does not answer, or its budget is used up: all that was chosen
-        for the question."""
+        """The ids of the items that an answer is made of. `retold` are those of which all that they were made of is in
+        the prompt as well, with the ids of that: what is said once more comes from there, and from them only where it
+        is like none of it, as in another language. Where the embedder does not answer, or its budget is used up: all
+        that was chosen for the question."""
         sources = {item.id: item for each in prompt.sections if each.name != MESSAGE for item in each.sources}
         sources.pop(str(question.id), None)
         found = _cited(prompt, answer) & sources.keys()
         found |= {str(image.message.id) for image in prompt.images if image.message.id != question.id}  # in any words
         said = _sentences(without_marks(answer))
-        stated = [item for item in sources.values() if item.id not in retold]
+        stated = [item for item in sources.values() if found.isdisjoint(retold.get(item.id, ()))]
         if stated and said:
             try:
-                found |= await self._said_in_other_words(account, prompt, question, said, stated)
+                found |= await self._said_in_other_words(account, prompt, question, said, stated, retold)
             except (Unavailable, BudgetUsedUp) as error:
                 logger.warning("answer.sources_unknown", error=for_operator(error))
                 found |= {item.id for item in _chosen(prompt)} & sources.keys()
         return {uuid.UUID(id) for id in found}
 
     async def _said_in_other_words(
-        self, account: UsageAccount, prompt: Prompt, question: Message, said: Sequence[str], sources: Sequence[Item]
+        self,
+        account: UsageAccount,
+        prompt: Prompt,
+        question: Message,
+        said: Sequence[str],
+        sources: Sequence[Item],
+        retold: Mapping[str, Collection[str]],
     ) -> set[str]:
         own = [_units(item) for item in sources]
         asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
@@ -81,9 +95,20 @@ class UsedSources:
         # A clause is compared without the question, which is like the sources of the others.
         after = np.concatenate([by_source[len(alone) : -1], alone[len(said) :]])
         names = () if account.agent is None else (account.agent.name,)
+        least = MIN_LIKENESS
         if is_small_talk(question.text, names) and not _is_question(question.text):  # "sure?" asks for something
-            return made_of(sources, alone, alone, of_question, MIN_LIKENESS_OF_SMALL_TALK)
-        found = made_of(sources, alone, after, of_question)
+            after, least = alone, MIN_LIKENESS_OF_SMALL_TALK
+
+        def among(wanted: Collection[str]) -> set[str]:
+            at = [n for n, item in enumerate(sources) if item.id in wanted]
+            chosen = [sources[n] for n in at]
+            return made_of(chosen, alone[:, at], after[:, at], of_question[at], least) if at else set()
+
+        found = among({item.id for item in sources} - retold.keys())
+        if repeated := {id for id, made in retold.items() if found.isdisjoint(made)}:
+            found |= repeated & among({item.id for item in sources} - (retold.keys() - repeated))
+        if least > MIN_LIKENESS:
+            return found
         recalled = {item.id for each in prompt.sections if each.name == RECALL for item in each.sources}
         if not found and len(recalled) == 1:  # then the answer rests on it alone, if its question is about it
             about = zip(sources, of_question, strict=True)

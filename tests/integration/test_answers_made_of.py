@@ -134,3 +134,21 @@ async def test_while_the_embedder_does_not_answer_what_was_recalled_counts(
     await harness.change("said", None)
     rows = await raw.fetch("SELECT text FROM messages WHERE agent_id IS NOT NULL ORDER BY seq")
     assert [row["text"] for row in rows] == [RETRACTED, "There is soup."]
+
+
+async def test_what_repeats_a_cited_answer_in_far_words_goes_with_it(
+    harness: AppHarness, model: Model, raw: asyncpg.Connection
+) -> None:
+    await talk(harness, "the fair in Oslo needs a stand")
+    await harness.say("bob", "the fair in Oslo has no parking", **ROOM)
+    for number in range(60):
+        await harness.say("bob", f"weather {number}", **ROOM)
+    await harness.ask("carol", "@nexus what about the fair in Oslo?", **ROOM)
+    recalled = model.shown[-1].partition("(s1)")[2]
+    mark = "s1" if recalled.index("stand") < recalled.index("parking") else "s2"
+    model.says = [f"They want us to bring one of our own ({mark}).", "They want us to bring one of our own."]
+    for question in ("what about the fair in Oslo?", "can you say that again for the fair?"):
+        await harness.ask("carol", f"@nexus {question}", **ROOM)
+    await harness.change("said", None)
+    rows = await raw.fetch("SELECT text FROM messages WHERE agent_id IS NOT NULL ORDER BY seq")
+    assert [row["text"] for row in rows][1:] == [RETRACTED, RETRACTED]
