@@ -9,7 +9,7 @@ from typing import Final
 _YES: Final = (
     "yes y yep yup yeah yea aye ok okay okej sure confirm confirmed absolutely ja jo joo jawohl klar "
     "bestätigt oui ouais si sí sì claro vale confirmo sim certo confermo jazeker tak ano evet tamam kyllä "
-    "igen da да ага конечно так звісно ναι כן نعم أجل ايوه हाँ हां जी ya iya vâng có ใช่ ตกลง はい うん 是 是的 "
+    "igen da да ага конечно так звісно ναι כן نعم أجل ايوه हाँ हां जी ya iya vâng ใช่ ตกลง はい うん 是 是的 "
     "对 對 好 好的 可以 确认 確認 예 네 응 확인 👍 ✅ 👌"
 )
 _NO: Final = (
@@ -18,6 +18,8 @@ _NO: Final = (
     "отмена отменить ні скасувати όχι ακύρωση לא ביטול لا إلغاء नहीं tidak batal không ไม่ ยกเลิก いいえ "
     "キャンセル やめて 不 不要 不用 取消 아니요 아니 취소 👎 ❌"
 )
+_WITH_ACCENT: Final = "có"  # a yes in Vietnamese; without its accent it asks "what?" in Polish and Czech
+_YES_OR_THANKS: Final = "tak"  # a yes in Polish; in Danish it is polite beside a yes or a no
 _POLITE: Final = (
     "please pls plz thanks thank you thx bitte danke gern gerne merci s'il te vous plaît svp stp por "
     "favor porfa gracias obrigado obrigada per favore grazie alsjeblieft graag bedankt dank je proszę "
@@ -46,8 +48,10 @@ def read_answer(text: str) -> Answered | None:
     """The answer that a whole message is, in any of some thirty languages; None for any other message."""
     if len(text) > MAX_ANSWER_CHARS:
         return None
-    words = [word for word in _PAUSE.split(_plain(text)) if word]
-    said: set[bool | None] = {word in _ANSWERS_YES for word in words if word in _ANSWERS_YES or word in _ANSWERS_NO}
+    folded = unicodedata.normalize("NFC", text.casefold())
+    words = [word if word == _WITH_ACCENT else _plain(word) for word in _PAUSE.split(folded) if word]
+    answers = {word for word in words if word in _ANSWERS_YES or word in _ANSWERS_NO}
+    said: set[bool | None] = {word in _ANSWERS_YES for word in answers - {_YES_OR_THANKS} or answers}
     if rest := " ".join(word for word in words if word not in _ANSWERS):
         said.add(_PHRASES.get(rest))
     phrase = said.pop() if len(said) == 1 else None
@@ -60,6 +64,6 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(each for each in parts if not unicodedata.combining(each)))
 
 
-_ANSWERS_YES: Final = frozenset(_plain(_YES).split())
+_ANSWERS_YES: Final = frozenset((*_plain(_YES).split(), _WITH_ACCENT))
 _ANSWERS_NO: Final = frozenset(_plain(_NO).split())
 _ANSWERS: Final = frozenset((*_ANSWERS_YES, *_ANSWERS_NO, *_plain(_POLITE).split()))

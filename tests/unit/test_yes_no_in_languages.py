@@ -47,6 +47,7 @@ YES = (
     "ja graag",
     "tak",
     "Tak, proszę",
+    "ja tak",
     "да",
     "Да, пожалуйста",
     "так, будь ласка",
@@ -126,6 +127,7 @@ NO = (
     "ne",
     "nej",
     "nej tack",
+    "Nej tak",
     "ei",
     "ei kiitos",
     "nem",
@@ -184,6 +186,9 @@ NEITHER = (
     "I said yes",
     "go",
     "no worries, yes",
+    "co",
+    "Co?",
+    "co...",
 )
 
 
