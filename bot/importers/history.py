@@ -71,8 +71,10 @@ def _read_folder(
     folder: Path, format: str, workspace: str | None, room: str | None, odd: Callable[[str], None]
 ) -> list[Line]:
     """The events of the files in a folder, as of a program that writes one for each day. An IRC log whose name is a day
-    is about the room that its own folder is named after."""
+    is about the room that its own folder is named after. Where files of one name are about one room, as of a channel in
+    two networks, the names of their folders tell their messages apart."""
     lines, wrong, others = list[Line](), list[str](), list[str]()
+    known: dict[tuple[str, str | None, str | None], MessageEvent] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.is_symlink() or not path.is_file() or is_junk(name.as_posix()):
@@ -84,7 +86,7 @@ def _read_folder(
             continue
         own = name.parent.name if room_of_log(path) == path.stem and _IS_DAY.fullmatch(path.stem) else ""
         try:
-            lines += read_history(path, format, workspace, room or own or None, odd)
+            lines += _told_apart(read_history(path, format, workspace, room or own or None, odd), name.parent, known)
         except BadInput as error:
             wrong.append(str(error))
     if not lines:
@@ -92,6 +94,24 @@ def _read_folder(
     for sentence in (*wrong, *others):
         odd(sentence)
     return lines
+
+
+def _told_apart(
+    lines: Sequence[Line], folder: Path, known: dict[tuple[str, str | None, str | None], MessageEvent]
+) -> Iterator[Line]:
+    """The lines of a file. A message whose id was made from its file's name gets the name of the folder before it, if
+    another message of the room has that id; `known` are those of the files before, and becomes those of this one too.
+    """
+    for line in lines:
+        event = line.event
+        if isinstance(event, MessageEvent):
+            first = known.setdefault((event.workspace, event.room, event.id), event)
+            made_of, file = (event.id or "").rpartition(":")[0], Path(line.file)
+            made = made_of in (file.name, file.stem, file.name.partition(".")[0])
+            if made and (first.at, first.user, first.text) != (event.at, event.user, event.text):
+                named = event.model_copy(update={"id": f"{folder.as_posix()}/{event.id}"})
+                line = Line(line.file, line.number, named)
+        yield line
 
 
 def _check_format(path: Path, format: str) -> None:

@@ -537,3 +537,19 @@ def test_a_folder_of_logs_is_read_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="no file here is of the format irc"):
         read_history(tmp_path / "empty", "irc", None, None)
+
+
+@pytest.mark.parametrize(("name", "room"), [("2026-05-04.log", None), ("2026-05-04.log", "town"), ("town.log", None)])
+async def test_logs_of_one_name_in_two_folders_are_all_loaded_once(
+    harness: AppHarness, tmp_path: Path, name: str, room: str | None
+) -> None:
+    folder = tmp_path / "logs"
+    said = {"libera": "the server has moved", "oftc": "the port is 6697", "copy/libera": "the server has moved"}
+    for network, text in said.items():
+        path = folder / network / "town" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"[12:00] <ann> {text}\n", encoding="utf-8")
+    for new in (2, 0):
+        lines = read_history(folder, "irc", harness.name, room)
+        assert (await import_history(harness.app, lines, lambda done: None)).new == new
+    assert sorted(text for _, text in await texts_in(harness, "town")) == ["the port is 6697", "the server has moved"]
