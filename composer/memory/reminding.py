@@ -98,7 +98,8 @@ async def follow_zone(tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, now: 
     zone = default if access is None or access.zone is None else access.zone
     for reminder in await tx.reminders.open(visibility.owned_by_user(tenant, user, ())):
         repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
-        if repeat is not None and not repeat.zone and reminder.due_at > now:
+        in_room = reminder.visibility is not Visibility.PRIVATE
+        if repeat is not None and not (repeat.zone or in_room) and reminder.due_at > now:
             await tx.reminders.move(reminder.id, repeat.after(now, zone))
 
 

@@ -22,7 +22,7 @@ from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import without_mentions
-from composer.model import Agent, Item, Message, Visibility
+from composer.model import ROOM_KINDS, Agent, Item, Message, Visibility
 from composer.ports.clock import EARLIEST
 from composer.ports.memberships import NOWHERE, Presence
 from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
@@ -53,6 +53,7 @@ from composer.visibility import AccessContext, Readable, Tagged
 logger = structlog.get_logger()
 
 MAX_CACHED_CONVERSATIONS: Final = 10_000
+_OF_ANOTHER_ZONE: Final = "in the time zone it was set in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +345,7 @@ async def _reminders(tx: Transaction, access: AccessContext, readable: Readable)
             layer="structured",
             kind=OPEN_REMINDER,
             id=str(each.id),
-            text=each.text if each.repeats is None else f"{each.text} ({Repeat.of(each.repeats).words})",
+            text=each.text if each.repeats is None else f"{each.text} ({_repeats(each.repeats, access)})",
             at=each.due_at,
             namespace=each.namespace,
             visibility=each.visibility,
@@ -355,6 +356,13 @@ async def _reminders(tx: Transaction, access: AccessContext, readable: Readable)
     ]
     here = readable.without_pool()  # as facts are
     return [item for item in items if here.admits(item)]
+
+
+def _repeats(repeats: str, access: AccessContext) -> str:
+    """How a reminder repeats, in words. Its zone may be its person's, which nobody else is told of."""
+    repeat = Repeat.of(repeats)
+    alone = access.conversation.kind not in ROOM_KINDS
+    return repeat.words if alone or not repeat.zone else replace(repeat, zone=_OF_ANOTHER_ZONE).words
 
 
 async def _as_plain(

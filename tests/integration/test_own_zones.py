@@ -205,3 +205,22 @@ async def test_it_is_set_over_the_api_and_holds_in_chat(harness: AppHarness, cli
     answer = await client.patch("/v1/settings", json={"timezone": TOKYO}, headers=bearer(key))
     assert answer.json()["timezone"] == TOKYO
     assert "Asia/Tokyo, as you set it" in (await harness.command("alice", "/nexus timezone", **ROOM)).text
+
+
+async def test_a_repeating_reminder_of_a_room_stays_when_its_person_first_says_their_zone(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind here every day 9:30 stand-up", **ROOM)
+    await harness.command("alice", "/nexus remind me every day 9:30 take the pills", **DM)
+    await harness.command("alice", "/nexus timezone tokyo", **DM)
+    assert await due(harness) == ["2026-05-05 00:30", "2026-05-05 07:30"], "the stand-up stays at 09:30 in Berlin"
+    assert len(await posted(harness, datetime(2026, 5, 5, 7, 31, tzinfo=UTC))) == 2
+    assert await due(harness) == ["2026-05-06 00:30", "2026-05-06 07:30"]
+
+
+async def test_who_asks_for_their_reminders_in_a_room_tells_nobody_their_zone(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    await harness.command("alice", "/nexus timezone tokyo", **DM)
+    await harness.command("alice", "/nexus remind here every day 9:30 stand-up", **ROOM)
+    await harness.command("alice", "/nexus remind here every day 9:40 Europe/London look at the logs", **ROOM)
+    answer = (await harness.ask("alice", "@nexus what are my reminders?", **ROOM)).text
+    assert "stand-up" in answer
+    assert "Tokyo" not in answer

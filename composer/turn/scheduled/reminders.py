@@ -60,11 +60,11 @@ class DueReminders:
         name = f"{reminder.id.hex}:{reminder.due_at.isoformat()}"
         sources = (("reminder", reminder.id),)
         own = zone if access is None or access.zone is None else access.zone
-        told = own if due.kind in _ALONE else zone  # nobody else is told of a person's zone
+        told = own if due.kind in _ALONE else zone  # nobody else is told of a person's zone, and no room moves with it
         post = Post(name, reminder_text(due, now, told), due.platform, sources, quoting=True)
         turn = await store_post(tx, row, agent, post, now)
         repeat = None if reminder.repeats is None else Repeat.of(reminder.repeats)
-        await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, own))
+        await tx.reminders.mark_posted(reminder.id, now, None if repeat is None else repeat.after(now, told))
         return turn
 
 
