@@ -41,11 +41,13 @@ Begin = Callable[[Incoming], Awaitable[bool]]  # records a command before it run
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What was shown to somebody, the command that shows it, and the one that a button stands for."""
+    """What was shown to somebody, the command that shows it, and the one that a button stands for. `was_last`: they
+    have written nothing else since, so a word of theirs is about it."""
 
     incoming: Incoming
     answer: CommandAnswer
     command: str
+    was_last: bool = True
 
     @property
     def confirms(self) -> bool:
@@ -93,13 +95,23 @@ class Confirmations:
         return button.replace(BUTTON_PREFIX, _CANCEL, 1)
 
     def typed(self, written: Incoming) -> str | None:
-        """The id of the button that a message presses: it is a yes or a no of somebody who was asked last in its place.
-        None for any other message."""
+        """The id of the button that a message presses: it is a yes or a no of somebody who was asked last in its place,
+        and has written nothing else since. None for any other message."""
         answer = read_answer(written.text)
-        waiting = [id for id, shown in self._waiting.items() if shown.confirms and _is_below(shown.incoming, written)]
-        if answer is None or not waiting or written.at - self._waiting[waiting[-1]].incoming.at > LIFETIME:
+        if answer is None:
+            self.pass_over(written.user)
+            return None
+        shown = [(id, each) for id, each in self._waiting.items() if each.confirms and each.was_last]
+        waiting = [id for id, each in shown if _is_below(each.incoming, written)]
+        if not waiting or written.at - self._waiting[waiting[-1]].incoming.at > LIFETIME:
             return None
         return waiting[-1] if answer is Answered.YES else self.cancel(waiting[-1])
+
+    def pass_over(self, user: str) -> None:
+        """Somebody wrote something else than a word below what they were asked: a later yes answers that, and only the
+        buttons still work."""
+        for id, shown in [each for each in self._waiting.items() if each[1].incoming.user == user]:
+            self._waiting[id] = replace(shown, was_last=False)
 
     async def press(
         self, id: str, pressed: Incoming, now: datetime, run: Run, begin: Begin

@@ -156,6 +156,7 @@ class SlackCommands:
         """Do what somebody confirms, or cancels, by a word, and answer them alone. False for any other message. Raises
         Unavailable: then it must be delivered again."""
         if read_answer(text) is None:
+            self._confirmations.pass_over(message.user)
             return False
         if (message.channel, message.id) in self._typed:  # a mention comes twice, and what is acknowledged late again
             return True

@@ -234,6 +234,15 @@ async def test_a_word_answers_what_its_writer_was_asked_there_last(harness: AppH
     assert confirmations.typed(given(harness, "yes")) is None, "it was long ago"
 
 
+async def test_a_word_below_another_message_answers_no_question_and_the_button_still_works(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus erase room")
+    assert confirmations.typed(given(harness, "when is the launch?")) is None
+    assert confirmations.typed(given(harness, "yes")) is None, "it may answer what an agent has asked since"
+    assert "Forgotten for good: 1 message" in (await pressed(harness, confirmations, button)).text
+
+
 async def test_cancel_takes_the_question_back(harness: AppHarness) -> None:
     await harness.say("alice", "hello", **ROOM)
     confirmations = Confirmations()
