@@ -145,6 +145,12 @@ class FileTexts:
         try:
             async with self._slots, asyncio.timeout(MAX_READING_SECONDS):
                 await self._read_stored(tenant, id, adapter)
+        except Unavailable as error:  # the database, in an outage or a long erasure: it is taken over (`take_over`)
+            logger.warning("file.reading_interrupted", message=str(id), error=for_operator(error))
+            with suppress(Unavailable):
+                await self._locks.release([id])
+            self._tasks.pop(id, None)
+            return
         except NexusError as error:
             logger.warning("file.not_read", message=str(id), error=for_operator(error))
         except TimeoutError:

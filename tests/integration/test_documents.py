@@ -3,7 +3,7 @@
 import asyncio
 import json
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from bot.script.places import incoming, place_of
 from composer.errors import Refused, Unavailable
 from composer.ingest import file_texts
 from composer.model import Attachment, Item, Message, Turn
+from composer.repositories.messages import Messages
 from composer.settings import Settings
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.integration.test_forgotten_attachments import remove_attachments
@@ -197,6 +198,24 @@ async def test_a_platform_that_fails_at_first_is_asked_again(harness: AppHarness
     await send(harness, "ann", "see", "posted", file("plan.pdf", "a"))
     await read(harness)
     assert "The ferry leaves" in await prompt(harness, "ben")
+
+
+async def test_a_file_is_read_again_when_its_text_could_not_be_stored(
+    harness: AppHarness, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.contents = {"a": KINDS["plan.pdf"]}
+
+    async def fail(messages: Messages, message: Message, attachments: Sequence[Attachment]) -> bool:
+        raise Unavailable("An erasure takes too long.")
+
+    with monkeypatch.context() as long_erasure:
+        long_erasure.setattr(Messages, "set_files", fail)
+        await send(harness, "ann", "the plan", "posted", file("plan.pdf", "a"))
+        await read(harness)
+    assert await harness.app.take_over() == 1
+    await read(harness)
+    assert "The ferry leaves at six." in await prompt(harness, "ben")
+    assert await harness.app.take_over() == 0
 
 
 async def test_a_message_waits_for_no_file_and_a_question_for_those_before_it(
