@@ -118,9 +118,9 @@ async def read(
     by_subject = list(_above_noise(best) if ordered_by_score else best)
     missing = [item for item in theirs[: retrieval.top_k // LEAST_SHARE_OF_PEOPLE] if item not in by_subject]
     by_subject = [*by_subject[: retrieval.top_k - len(missing)], *missing]
-    brought = (
-        list(_distinct(with_newer(by_subject, found.candidates, query.about, seen), query)) if newer else by_subject
-    )
+    brought = by_subject
+    if newer:
+        brought = list(without_duplicates(with_newer(by_subject, found.candidates, query.about, seen)))
     if not listed or (brought and query.plain is not None and query.plain.kind is Plain.ME):
         return brought  # "what do you know about me and the fair?" is about the fair
     return list(_distinct([*brought, *listed], query))

@@ -106,6 +106,7 @@ def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
         "EXTRACTION_EFFORT",
         "TRANSCRIPTION_MODEL",
         "CONCURRENT_ANSWERS",
+        "FOLLOW_UP_MINUTES",
     }
     plain |= {f"OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "TENANT", "NAME_CLAIM", "EMAIL_DOMAINS")}
     plain |= {"GATEWAY_BASE_URL", "GATEWAY_TENANT"}  # an address with a login is refused
