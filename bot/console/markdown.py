@@ -23,8 +23,8 @@ _STYLES: Final = {"strong": "bold", "em": "italic", "s": "strike"}
 _FENCE: Final = re.compile(r"\A {0,12}(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r"\A {0,3}(#{1,6}) +(.*?)(?: +#+)? *\Z", re.DOTALL)
 _ITEM: Final = re.compile(r"\A([ \t]{0,40})([-*+]|[0-9]{1,9}[.)])( +)", re.DOTALL)
-_QUOTE: Final = re.compile(r"\A {0,3}((?:> ?)+)")
-_RULE: Final = re.compile(r"\A {0,3}([-*_])(?: {0,3}\1){2,} *\Z")
+_QUOTED: Final = re.compile(r"\A {0,3}((?:> ?)+)")
+_LINE_ACROSS: Final = re.compile(r"\A {0,3}([-*_])(?: {0,3}\1){2,} *\Z")
 _ROW: Final = re.compile(r"\A {0,3}\|")
 _LINE_BETWEEN: Final = re.compile(r"\A[|: -]*-[|: -]*\Z")  # of a table: |---|:--:|
 _CELL: Final = re.compile(r"(?<!\\)\|")
@@ -80,11 +80,11 @@ class MarkdownPrinter:
 
     def _styled(self, line: str) -> None:
         """A line outside code and tables."""
-        if found := _RULE.match(line):
+        if found := _LINE_ACROSS.match(line):
             self._print(Text("─" * min(self._width, 40), "dim"))
         elif found := _HEADING.match(line):
             self._wrap(inline(found[2], "bold underline" if len(found[1]) == 1 else "bold"))
-        elif found := _QUOTE.match(line):
+        elif found := _QUOTED.match(line):
             self._wrap(inline(line[found.end() :], "italic"), Text("│ " * found[1].count(">"), "dim"))
         elif found := _ITEM.match(line):
             bullet = "•" if found[2] in "-*+" else found[2]

@@ -13,8 +13,8 @@ from composer.settings.values import PLATFORMS, is_slug
 
 Organisations = Mapping[str, tuple[str, ...]]  # their workspaces, such as slack:T0123ABCD, by their names
 WORKSPACE: Final = re.compile(rf"\b(?:{SLACK}|{DISCORD}):\w+")
-_BARE: Final = {SLACK: re.compile(r"\A[TE][A-Z0-9]{5,20}\Z"), DISCORD: re.compile(r"\A[0-9]{15,21}\Z")}
-_HEADER: Final = re.compile(r"\A\s*\[")
+_BARE_ID: Final = {SLACK: re.compile(r"\A[TE][A-Z0-9]{5,20}\Z"), DISCORD: re.compile(r"\A[0-9]{15,21}\Z")}
+_SECTION: Final = re.compile(r"\A\s*\[")
 
 
 def workspaces_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def workspaces_of(words: Sequence[str]) -> tuple[str, ...]:
     for word in filter(None, (word.strip(" ,;") for word in words)):
         platform, separator, name = word.partition(":")
         if not separator:
-            platform = next((each for each, form in _BARE.items() if form.match(word)), "")
+            platform = next((each for each, form in _BARE_ID.items() if form.match(word)), "")
             name = word
         if platform not in PLATFORMS or not name:
             raise BadInput(f"'{word}' is no workspace: write it like slack:T0123ABCD or discord:112233445566778899.")
@@ -80,7 +80,7 @@ def _with_workspaces(text: str, name: str, workspaces: Sequence[str]) -> str:
     if begin is None:
         end = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{end}\n[tenants.{name}]\n{line}"
-    end_of_section = next((at for at in range(begin + 1, len(lines)) if _HEADER.match(lines[at])), len(lines))
+    end_of_section = next((at for at in range(begin + 1, len(lines)) if _SECTION.match(lines[at])), len(lines))
     first = next((at for at in range(begin + 1, end_of_section) if _is_key(lines[at])), None)
     if first is None:
         lines.insert(begin + 1, line)

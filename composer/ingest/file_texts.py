@@ -34,7 +34,7 @@ logger = structlog.get_logger()
 
 MAX_AUDIO_BYTES: Final = 10_000_000  # of one voice note
 MAX_AUDIO_SECONDS: Final = 600
-MAX_FILES: Final = 10  # of one message: as many as Discord and Slack take
+MAX_MESSAGE_FILES: Final = 10  # of one message: as many as Discord and Slack take
 MAX_VOICE_NOTES: Final = 5  # of one message
 MAX_TRANSCRIPT_CHARS: Final = 100_000  # of what is spoken in one
 MAX_READING_SECONDS: Final = 180.0  # for all files of one message
@@ -181,7 +181,7 @@ class FileTexts:
         account = UsageAccount(tenant, WorkKind.TRANSCRIPTION, None, place, message.user_id)
         unread = [each for each in message.attachments if self.is_unread(each)]
         notes = [each for each in unread if each.is_audio][:MAX_VOICE_NOTES]
-        files = [each for each in unread if not each.is_audio][:MAX_FILES]
+        files = [each for each in unread if not each.is_audio][:MAX_MESSAGE_FILES]
         left = MAX_ATTACHED_TEXT_BYTES
         for each in files:
             found = _cut(await self._document_text(source, message, each), left)

@@ -17,7 +17,7 @@ from composer.repositories.recall import Candidate
 MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
-MIN_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
+MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
 
 Sources = AbstractSet[tuple[str, str]]
 
@@ -71,5 +71,5 @@ def _likenesses(
         if likeness is None or item.by_agent or item.kind == "summary" or is_question(item.text):
             continue
         same = statement.user_id is not None and item.user_id == statement.user_id
-        if likeness + SAME_AUTHOR * same >= MIN_LIKENESS:
+        if likeness + SAME_AUTHOR * same >= MIN_NEWER_LIKENESS:
             yield round(likeness + SAME_AUTHOR * same, 6), item

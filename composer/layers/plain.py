@@ -31,7 +31,7 @@ QUESTIONS_OF: Final = timedelta(days=14)
 ANSWERED_WITHIN: Final = timedelta(hours=1)
 MIN_STATEMENT_WORDS: Final = 3
 TIMES_TOP_K: Final = 3  # a list is longer than what is found for a subject; RECALL has a limit of its own
-_DETAILS: Final[Mapping[Plain, str]] = {Plain.DECISIONS: "decision", Plain.TASKS: "action item"}
+_DETAIL_OF: Final[Mapping[Plain, str]] = {Plain.DECISIONS: "decision", Plain.TASKS: "action item"}
 # Asked for whatever else the question names; of the others, a topic is searched for instead.
 _ALWAYS: Final = (Plain.MISSED, Plain.ME, Plain.TASKS, Plain.QUESTIONS)
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -141,7 +141,7 @@ async def read(
             said = await latest(readable, ["episode"], authors=asked.own)
             return [*stored, *(item for item in said if _is_statement(item, names))]
         case Plain.DECISIONS | Plain.TASKS:
-            found = await latest(readable, ["memory"], details=[_DETAILS[asked.kind]])
+            found = await latest(readable, ["memory"], details=[_DETAIL_OF[asked.kind]])
             own = asked.own if asked.kind is Plain.TASKS else ()
             return sorted(found, key=lambda item: item.user_id not in own)
         case Plain.QUESTIONS:

@@ -5,7 +5,7 @@ from typing import Final
 
 _LINES: Final = frozenset({"p", "br", "div", "li", "tr", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre"})
 _SILENT: Final = frozenset({"script", "style", "template", "noscript"})
-_HEADINGS: Final = frozenset({"h1", "h2", "h3"})
+_HEADING_TAGS: Final = frozenset({"h1", "h2", "h3"})
 
 
 class _HtmlReader(HTMLParser):
@@ -26,7 +26,7 @@ class _HtmlReader(HTMLParser):
             self.parts.append(" ")
         elif tag in _LINES:
             self._in_cell = False
-            self.parts.append("\n- " if tag == "li" else f"\n{self._heading}" if tag in _HEADINGS else "\n")
+            self.parts.append("\n- " if tag == "li" else f"\n{self._heading}" if tag in _HEADING_TAGS else "\n")
         elif tag in ("td", "th"):
             self._in_cell = True
             self.parts.append(" | ")

@@ -22,7 +22,7 @@ MIN_NAMED_MARGIN: Final = -1.5  # from which it asks that, once it is known that
 MAX_TOPIC_SHARE: Final = 0.34  # of the words of a question that asks for a list, whatever its topic
 SAME_WORD: Final = 0.8  # of the letters of a word, which its other forms begin with
 MIN_SAME_CHARS: Final = 4  # that these are at least
-QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
+QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e")
 _LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _FILE: Final = "plain_questions.txt"
 

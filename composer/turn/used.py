@@ -17,6 +17,7 @@ from composer.model import Item, Message
 from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors
 from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, Prompt
 from composer.text.marks import marks_in, without_marks
+from composer.text.plain_questions import QUESTION_MARKS
 from composer.text.terms import sentences
 
 logger = structlog.get_logger()
@@ -38,7 +39,6 @@ _WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
 _CLAUSE_END: Final = re.compile(
     r"[;:,\u2014\u2013]\s|[\uff0c\uff1b\u3001]|\s[-\u2013\u2014]\s|\s(?:and|while|but|und|et|y|e|en|\u0438)\s"
 )
-QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e")
 
 
 class UsedSources:

@@ -47,7 +47,7 @@ MAX_MAIL_FILES: Final = 20
 DAMAGED: Final = "could not be read: it is damaged, or not what its name says"
 LOCKED: Final = "could not be read: it needs a password"
 TOO_LARGE: Final = "could not be read: it is too large when it is unpacked"
-NO_TEXT: Final = "could not be read: it has no text, as a scan has none"
+HAS_NO_TEXT: Final = "could not be read: it has no text, as a scan has none"
 OTHER_FORMAT: Final = "could not be read: files of this format are not; a PDF, .docx, .xlsx, .pptx or .eml of it is"
 # The data that decode_text reads.
 _GUESSES: Final = dirname(getattr(find_spec("chardet"), "origin", None) or "-") + "/"
@@ -65,7 +65,7 @@ _FORBIDDEN: Final = (
 )
 
 
-class Unreadable(Exception):
+class NotReadError(Exception):
     """A document can't be read; the argument is the note that says why."""
 
 
@@ -150,7 +150,7 @@ def read_document(kind: FileKind, content: bytes) -> DocumentText:
         note = f"only its first {MAX_DOCUMENT_CHARS:,} characters are read"
         if sum(map(len, lines.found)) + len(lines.found) <= MAX_DOCUMENT_CHARS:
             note = "only its beginning is read: all of it takes too long"
-    except Unreadable as error:
+    except NotReadError as error:
         note = str(error)
     except MemoryError:
         note = TOO_LARGE
@@ -159,14 +159,14 @@ def read_document(kind: FileKind, content: bytes) -> DocumentText:
     text = "\n".join(lines.found).strip()[:MAX_DOCUMENT_CHARS]
     if text and note.startswith("could not be read"):
         note = "only its beginning is read: the rest is damaged, or too large"
-    return DocumentText(text, note if text or note else NO_TEXT)
+    return DocumentText(text, note if text or note else HAS_NO_TEXT)
 
 
 def _read_pdf(content: bytes, lines: _Lines) -> None:
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
-        raise Unreadable(LOCKED if error.err_code == pdfium.FPDF_ERR_PASSWORD else DAMAGED) from error
+        raise NotReadError(LOCKED if error.err_code == pdfium.FPDF_ERR_PASSWORD else DAMAGED) from error
     has_text = False
     for number in range(len(document)):
         try:
@@ -184,22 +184,22 @@ def _read_pdf(content: bytes, lines: _Lines) -> None:
         elif time.process_time() > READING_SECONDS:
             raise Enough
     if not has_text:
-        raise Unreadable(NO_TEXT)
+        raise NotReadError(HAS_NO_TEXT)
 
 
 def _unpacked(content: bytes) -> zipfile.ZipFile:
-    """A file of Office as a zip. Raises Unreadable for one that is none, or would be too large."""
+    """A file of Office as a zip. Raises NotReadError for one that is none, or would be too large."""
     if content.startswith(_OLE):
-        raise Unreadable(LOCKED if _ENCRYPTED in content else OTHER_FORMAT)
+        raise NotReadError(LOCKED if _ENCRYPTED in content else OTHER_FORMAT)
     try:
         found = zipfile.ZipFile(BytesIO(content))
     except zipfile.BadZipFile as error:
-        raise Unreadable(DAMAGED) from error
+        raise NotReadError(DAMAGED) from error
     entries = found.infolist()
     if len(entries) > MAX_PACKED_FILES or sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
-        raise Unreadable(TOO_LARGE)
+        raise NotReadError(TOO_LARGE)
     if any(entry.flag_bits & 1 for entry in entries):
-        raise Unreadable(LOCKED)
+        raise NotReadError(LOCKED)
     return found
 
 
@@ -246,14 +246,13 @@ def _cell(value: object) -> str:
 
 
 def _read_slides(content: bytes, lines: _Lines) -> None:
-    """The paragraphs of the slides in their order, with those of their notes, charts and diagrams.
-
-    python-pptx would bring Pillow, lxml and XlsxWriter for this.
-    """
+    """The paragraphs of the slides in their order, with those of their notes, charts and diagrams."""
     with _unpacked(content) as package:
         main = "ppt/presentation.xml"
         related = _related(package, main)
-        order = [related.get(each.get(f"{_RELATIONS}id", "")) for each in _xml(package, main).iter(f"{_SLIDES}sldId")]
+        order = [
+            related.get(each.get(f"{_RELATIONSHIPS}id", "")) for each in _xml(package, main).iter(f"{_SLIDES}sldId")
+        ]
         for number, slide in enumerate((path for kind, path in filter(None, order)), 1):
             lines.begin(f"Slide {number}")
             lines.add(*_paragraphs(package, slide))
@@ -268,7 +267,7 @@ _SLIDES: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _CHART: Final = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _WORDS: Final = (f"{_DRAWING}t", f"{_DRAWING}br")
-_RELATIONS: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_RELATIONSHIPS: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 
 
 def _xml(package: zipfile.ZipFile, path: str) -> ElementTree.Element:
@@ -309,7 +308,7 @@ def _read_mail(content: bytes, lines: _Lines) -> None:
     mail = message_from_bytes(content, policy=policy.default)
     assert isinstance(mail, EmailMessage)
     if not any(header in mail for header in ("From", "To", "Subject", "Date")):
-        raise Unreadable(DAMAGED)
+        raise NotReadError(DAMAGED)
     _add_mail(mail, lines, MAX_MAIL_DEPTH)
 
 
@@ -360,7 +359,7 @@ def _read_text(content: bytes, lines: _Lines) -> None:
 
 
 def _read_other(content: bytes, lines: _Lines) -> None:
-    raise Unreadable(OTHER_FORMAT)
+    raise NotReadError(OTHER_FORMAT)
 
 
 _READERS: Final[dict[FileKind, Callable[[bytes, _Lines], None]]] = {
