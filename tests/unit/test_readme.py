@@ -68,7 +68,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "integration/test_usage_of_embeddings.py::test_an_embedder_that_runs_here_is_not_recorded",
         "integration/test_voice_notes.py::test_without_a_model_nothing_is_loaded",
     ),
-    "mail, texts) are read after that, in a process of their own": (
+    "mail, texts) are read after that, documents in a process of their own": (
         "integration/test_documents.py::test_a_document_of_each_kind_is_shown_and_found",
         "integration/test_document_reader.py::test_what_a_document_refers_to_is_never_fetched",
     ),
