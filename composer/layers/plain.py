@@ -1,4 +1,12 @@
-"""What answers plain questions, which name no subject to search for: the latest of a kind, of somebody, of a time."""
+"""What answers plain questions, which name no subject to search for: the latest of a kind, of somebody, of a time.
+
+How a question is judged, in the order in which composer.turn.reading asks:
+1. `kind_of`: what it seems to ask for, by examples in many languages; nothing for small talk.
+2. `read_people`: whom it names, of those of whom the viewer may read something.
+3. `kind_with`: without their names, a question about somebody asks what they said.
+4. `has_topic`: what no example says is a subject, which is searched for as in any other question.
+5. `read`: the list, from the same index and by the same judge of reading as recall.
+"""
 
 import re
 import uuid
