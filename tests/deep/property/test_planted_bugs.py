@@ -289,7 +289,7 @@ BUGS: Final = (
                 m.kind is ConversationKind.SESSION or (m.kind is ConversationKind.ROOM and (m.pooled or not m.private))
             )
         ),
-        {TWINS: 300_063, REFERENCE: 300_063},
+        {TWINS: 301_460, REFERENCE: 300_063},
     ),
     Bug("membership is remembered after leaving", _membership_is_cached, {REFERENCE: 300_002}),
     Bug("recall is kept by question, whoever asks", _recall_is_cached_by_question, {REFERENCE: 300_013}),
@@ -431,7 +431,7 @@ BUGS: Final = (
     Bug(
         "a guest reads what is for everyone",
         _of_the_organisation_as(trust=Trust.MEMBER),
-        {REFERENCE: 500_002, TWINS: 500_255},
+        {REFERENCE: 500_002, TWINS: 500_471},
     ),
     Bug(
         "a room that others read is answered from profiles",
