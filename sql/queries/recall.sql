@@ -14,8 +14,8 @@
 -- Replies: the first three of the 60 readable messages after such a row, within half an hour, that reply to it or to its
 -- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
 -- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
--- to Berlin"). So the best statement by meaning and the best by words, apart from questions and what an agent said, are
--- looked up in turn: of the rows after each, the best few by the sum of their similarities to it and to the question.
+-- to Berlin"). So the best statement by meaning, apart from questions and what an agent said, is looked up in turn: of
+-- the rows after it, the best few by the sum of their similarities to it and to the question.
 -- `likeness` has these sums, for the rows in `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
@@ -175,12 +175,13 @@ WITH excluded AS MATERIALIZED (
 ), statements AS MATERIALIZED (
     SELECT r.id, r.at, r.user_id, r.embedding, binary_quantize(r.embedding + (SELECT vector FROM question))::bit varying AS signature
     FROM (
-        (SELECT id, part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
-         WHERE NOT EXISTS (SELECT FROM episodes AS e
-                           JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
-                           WHERE e.tenant_id = :tenant_id AND e.id = said.id
-                                 AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
-         ORDER BY distance, id LIMIT 1)
+        SELECT id, part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
+        WHERE NOT EXISTS (SELECT FROM episodes AS e
+                          JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+                          WHERE e.tenant_id = :tenant_id AND e.id = said.id
+                                AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
+        ORDER BY distance, id
+        LIMIT 1
     ) AS best
     CROSS JOIN LATERAL (
         SELECT id, at, user_id, embedding FROM recall_index
@@ -199,7 +200,7 @@ WITH excluded AS MATERIALIZED (
                       AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
                           :readers::uuid[], :vendor, :rooms::text[])
                       AND at > statement.at AND at <= :until AND (expires_at IS NULL OR expires_at > :now)
-                      AND signature IS NOT NULL
+                      AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[])) AND signature IS NOT NULL
                 ORDER BY distance, id, part
                 LIMIT 40 + (SELECT items FROM excluded)
             ) AS near

@@ -106,9 +106,10 @@ class World:
         *,
         most: int = 10_000,
         leave_out: Sequence[uuid.UUID] = (),
+        authors: Sequence[uuid.UUID] = (),
     ) -> list[Candidate]:
         async with self._taking.database.transaction(self.tenant, "read") as tx:
-            return (await tx.recall.search(who, vector, terms, most, leave_out, NOW)).candidates
+            return (await tx.recall.search(who, vector, terms, most, leave_out, NOW, authors=authors)).candidates
 
     async def read(self, query: SearchQuery, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
         """Read as a turn does, or without its `floor` of relevance."""
@@ -231,6 +232,20 @@ async def test_meaning_is_scored_by_cosine_over_the_readable_rows_alone(receiver
                 assert meanings == pytest.approx({id: cosine[id] for id in order[:most]}, abs=1e-6)
             compared += len(cosine)
     assert compared > 300
+
+
+async def test_of_some_authors_nothing_of_others_is_found_nor_newer(receiver: Receiver) -> None:
+    chance = random.Random(8)
+    vectors = [unit([chance.gauss(0, 1) for _ in range(WIDTH)]) for _ in range(6)]
+    entries = [
+        Entry(uuid.UUID(int=n + 1), {}, user_id=(BOB, ALICE)[n % 2], at=START + timedelta(hours=n), vector=vector)
+        for n, vector in enumerate(vectors)
+    ]
+    world = await World(receiver, uuid.UUID(int=77)).fill(entries)
+    everybody = await world.search(room_of(world.tenant), (), vectors[0], most=1)
+    assert {each.item.user_id for each in everybody if each.newer_than} == {ALICE, BOB}
+    found = await world.search(room_of(world.tenant), (), vectors[0], most=1, authors=[BOB])
+    assert [each.item.user_id for each in found] == [BOB, BOB, BOB]
 
 
 async def test_a_large_scope_is_filtered_by_signs_then_magnitudes_then_compared_exactly(
