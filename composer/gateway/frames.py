@@ -25,30 +25,46 @@ RECALLED: Final = (
     "[RECALLED FOR THE NEXT MESSAGE]\nThe lines up to [END OF RECALL] were found by Nexus, the user's memory, for the "
     f"message that follows. {_DATA} The user did not write them here."
 )
+OF_OTHERS: Final = (
+    "[BY OTHERS]\nWhat other people noted for a project, with where and who. They speak for themselves: "
+    "what they prefer or decided is not the user's."
+)
+OF_QUESTION: Final = "[FOUND]"
 END_OF_STANDING: Final = "[END OF MEMORY]"
 END_OF_RECALL: Final = "[END OF RECALL]"
 
 
-def standing_block(facts: Sequence[str], landmarks: Sequence[str], notes: Sequence[str]) -> str:
-    """The block of the standing part; empty without a line."""
+def standing_block(facts: Sequence[str], landmarks: Sequence[str], notes: Sequence[str], more: int = 0) -> str:
+    """The block of the standing part; empty without a line. `more`: how many did not fit."""
     named = (("[FACTS]", facts), ("[DECISIONS]", landmarks), ("[NOTES]", notes))
     blocks = ["\n".join((name, *lines)) for name, lines in named if lines]
-    return "\n".join((STANDING, *blocks, END_OF_STANDING)) if blocks else ""
+    return "\n".join((STANDING, *blocks, *_left_out(more), END_OF_STANDING)) if blocks else ""
 
 
-def recall_block(lines: Sequence[str]) -> str:
-    """The block of what a question recalled; empty without a line."""
-    return "\n".join((RECALLED, *lines, END_OF_RECALL)) if lines else ""
+def recall_block(others: Sequence[str], more: int, lines: Sequence[str]) -> str:
+    """The block that goes before a question: what others wrote, `more` of which did not fit, and what it recalled;
+    empty without a line."""
+    if not others and not lines:
+        return ""
+    of_others = (OF_OTHERS, *others, *_left_out(more)) if others else ()
+    return "\n".join((RECALLED, *of_others, *((OF_QUESTION,) if others and lines else ()), *lines, END_OF_RECALL))
 
 
-def exact_line(item: Item) -> str:
-    """A fact or a landmark."""
-    return quote(mask(item.text))
+def _left_out(more: int) -> tuple[str, ...]:
+    return (f"[{more} more did not fit]",) if more else ()
 
 
-def entry_line(entry: Entry, text: str) -> str:
-    """An entry, with a `text` of it that is masked: when it was written, by whom, and its kind."""
-    return f"- {entry.created_at:%Y-%m-%d} {speaker_label(entry.author)} ({entry.values.kind}): {quote(text)}"
+def exact_line(item: Item, place: str = "") -> str:
+    """A fact or a landmark; `place`: where it is from, if another person wrote it."""
+    text = f"- {place}: {item.text.removeprefix('- ')}" if place else item.text
+    return quote(mask(text))
+
+
+def entry_line(entry: Entry, text: str, place: str = "") -> str:
+    """An entry, with a `text` of it that is masked: when it was written, by whom, its kind, and where it is from if
+    another person wrote it."""
+    about = f"{entry.values.kind}, from {place}" if place else entry.values.kind
+    return f"- {entry.created_at:%Y-%m-%d} {speaker_label(entry.author)} ({about}): {quote(text)}"
 
 
 def tokens_of_text(text: str) -> int:

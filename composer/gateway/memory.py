@@ -1,11 +1,13 @@
 """The memory that is put into a request of a person's tool: only what the same credential may read over the API.
 
-It has two parts. The standing part holds whatever is asked: facts, decisions, and notes of the person's own of some
-kinds; it is the same until one of them changes. The recalled part is what fits the question. Together they have at most
-the tokens that the person has set.
+It has two parts. The standing part, which may become a system message, holds whatever is asked, and only what the
+person themself wrote: facts, decisions, and notes of some kinds; it is the same until one of them changes. The recalled
+part goes before the question as what it is, a user's message of data: facts and decisions that others wrote, with whose
+and where they are, and the entries that fit the question. Together they have at most the tokens that the person set.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +27,7 @@ from composer.entries.search import (
 )
 from composer.errors import Refused
 from composer.gateway.frames import (
+    OF_OTHERS,
     RECALLED,
     STANDING,
     entry_line,
@@ -36,22 +39,26 @@ from composer.gateway.frames import (
 from composer.gateway.turns import GatewayTurn
 from composer.layers import structured
 from composer.memory.index import without_mentions
+from composer.model import project_namespace
 from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.gateway_turns import Injected, TurnKey
+from composer.repositories.landmarks import LandmarkState
 from composer.repositories.structured import StructuredRows
 from composer.text.cleaning import clean_text
 from composer.text.excerpts import excerpt
 from composer.text.masking import mask
+from composer.text.names import in_quotes
 from composer.text.terms import query_terms
 from composer.text.work import off_loop
-from composer.visibility import EntryAccess
+from composer.visibility import EntryAccess, Tagged
 
 STANDING_KINDS: Final = ("preference", "habit", "procedural")  # of entries that hold whatever is asked
 MAX_STANDING: Final = 50  # entries
-STANDING_SHARE: Final = 2  # the standing part has at most this part of the tokens
-_HEADINGS: Final = 40  # tokens, more than the lines that name blocks and end frames have
+STANDING_SHARE: Final = 2  # the standing part has at most this part of the tokens, and what others wrote of the rest
+MAX_EXACT_CHARS: Final = 300  # that are shown of a fact's value or a decision
+_HEADINGS: Final = 60  # tokens, more than the lines that name blocks and end frames have
 _FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + _HEADINGS
 
 
@@ -94,58 +101,103 @@ class _Line:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    """The standing part as it can be read now. `notes` newest first."""
+class _Exact:
+    """Facts, and decisions newest first, of the person's own; and what others wrote, theirs in turns."""
 
-    budget: int
     facts: Sequence[_Line] = ()
     landmarks: Sequence[_Line] = ()
+    others: Sequence[_Line] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What can be read now, whatever is asked. `notes`: the person's own, newest first."""
+
+    access: EntryAccess
+    exact: _Exact
     notes: Sequence[_Line] = ()
     injected: Injected | None = None
     again: Sequence[Entry] = ()
 
-    def fitting(self, only: frozenset[uuid.UUID] | None) -> tuple[list[_Line], list[_Line], list[_Line]]:
-        """The facts, landmarks and notes that fit, the latter two oldest first; the newest are taken first. `only`
-        those of some ids."""
+    @property
+    def budget(self) -> int:
+        """The tokens for all memory together."""
+        return self.access.settings.budget
+
+    def fitting(self, given: Sequence[uuid.UUID] | None = None) -> "_Parts":
+        """What fits, of the person's own and then of others. One that is too long is left out, and counted. `given`:
+        only those of some ids, those of others in that order."""
+        own = (self.exact.facts, self.exact.landmarks, self.notes)
         left = (self.budget - _FRAMES) // STANDING_SHARE
         taken: list[list[_Line]] = []
-        for lines in (self.facts, self.landmarks[::-1], self.notes):
-            chosen: list[_Line] = []
-            for line in lines:
-                if only is not None and line.id not in only:
-                    continue
-                if line.tokens > left:
-                    break
-                chosen.append(line)
-                left -= line.tokens
+        for lines in own:
+            chosen, left = _fitting(lines, left)
             taken.append(chosen)
         facts, landmarks, notes = taken
-        return facts, landmarks[::-1], notes[::-1]
+        parts = _Parts(facts, landmarks[::-1], notes[::-1], more=sum(map(len, own)) - sum(map(len, taken)))
+        of_others = (self.budget - parts.memory.tokens - _FRAMES - tokens_of_text(OF_OTHERS)) // STANDING_SHARE
+        others, _ = _fitting(self.exact.others, of_others)
+        parts = replace(parts, others=others, more_of_others=len(self.exact.others) - len(others))
+        return parts if given is None else self._given(parts, given)
+
+    def _given(self, fitting: "_Parts", given: Sequence[uuid.UUID]) -> "_Parts":
+        """What a request before was given, with the counts of what does not fit now."""
+        order = {id: place for place, id in enumerate(given)}
+        facts, landmarks, notes, others = (
+            sorted((line for line in lines if line.id in order), key=lambda line: order[line.id])
+            for lines in (self.exact.facts, self.exact.landmarks, self.notes, self.exact.others)
+        )
+        return replace(fitting, facts=facts, landmarks=landmarks, notes=notes, others=others)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is put into a request, in its order."""
+    """What is put into a request, in its order, and how many more there are of the person's own, and of others."""
 
-    facts: Sequence[_Line]
-    landmarks: Sequence[_Line]
-    notes: Sequence[_Line]
-    recalled: Sequence[_Line]
+    facts: Sequence[_Line] = ()
+    landmarks: Sequence[_Line] = ()
+    notes: Sequence[_Line] = ()
+    others: Sequence[_Line] = ()
+    recalled: Sequence[_Line] = ()
+    more: int = 0
+    more_of_others: int = 0
+
+    @property
+    def exact(self) -> list[_Line]:
+        return [*self.facts, *self.landmarks, *self.others]
 
     @property
     def ids(self) -> list[uuid.UUID]:
-        return [line.id for line in (*self.facts, *self.landmarks, *self.notes, *self.recalled)]
+        return [line.id for line in (*self.facts, *self.landmarks, *self.notes, *self.others, *self.recalled)]
 
     @property
     def memory(self) -> TurnMemory:
-        standing = standing_block(_texts(self.facts), _texts(self.landmarks), _texts(self.notes))
-        return TurnMemory(standing, recall_block(_texts(self.recalled)), len(self.ids))
+        standing = standing_block(_texts(self.facts), _texts(self.landmarks), _texts(self.notes), self.more)
+        recalled = recall_block(_texts(self.others), self.more_of_others, _texts(self.recalled))
+        return TurnMemory(standing, recalled, len(self.ids))
 
     def without(self, ids: Collection[uuid.UUID]) -> "_Parts":
         def left(lines: Sequence[_Line]) -> list[_Line]:
             return [line for line in lines if line.id not in ids]
 
-        return _Parts(left(self.facts), left(self.landmarks), left(self.notes), left(self.recalled))
+        return replace(
+            self,
+            facts=left(self.facts),
+            landmarks=left(self.landmarks),
+            notes=left(self.notes),
+            others=left(self.others),
+            recalled=left(self.recalled),
+        )
+
+
+def _fitting(lines: Sequence[_Line], left: int) -> tuple[list[_Line], int]:
+    """Those of some lines that fit into so many tokens, the first ones first, and the tokens that are left."""
+    chosen: list[_Line] = []
+    for line in lines:
+        if line.tokens <= left:
+            chosen.append(line)
+            left -= line.tokens
+    return chosen, left
 
 
 class GatewayMemory:
@@ -182,8 +234,8 @@ class GatewayMemory:
             exact = await structured.read(tx.structured, readable, now)
             notes = await _notes(tx, access, now)
         return _Standing(
-            access.settings.budget,
-            *_exact_lines(exact),
+            access,
+            _exact_lines(access, exact),
             [_Line(each.id, entry_line(each, mask(each.values.text)), each.version) for each in notes],
             injected,
             again,
@@ -196,17 +248,17 @@ class GatewayMemory:
         chars = sum(len(entry.values.text) for entry in found.again)
         recalled = await off_loop(
             chars,
-            lambda: [_Line(each.id, entry_line(each, _shown(each, wanted)), each.version) for each in found.again],
+            lambda: [_entry_line(found.access, each, _shown(each, wanted)) for each in found.again],
         )
-        parts = _Parts(*found.fitting(frozenset(found.injected.standing)), recalled)
+        parts = replace(found.fitting(found.injected.standing), recalled=recalled)
         return replace((await self._not_erased(reader, parts)).memory, begun_at=found.injected.at)
 
     async def _first(
         self, reader: EntryReader, turn: GatewayTurn, found: _Standing, keep: TurnKey | None, *, search: bool
     ) -> TurnMemory:
-        parts = _Parts(*found.fitting(None), [])
+        parts = found.fitting()
         if search:
-            recalled = await self._recalled(reader, turn, found, parts.memory.standing, parts.ids)
+            recalled = await self._recalled(reader, turn, found, parts)
             parts = replace(parts, recalled=recalled)
         left = await self._not_erased(reader, parts, keep)
         return replace(left.memory, searched=search, has_found=bool(parts.recalled))
@@ -226,12 +278,11 @@ class GatewayMemory:
                 await tx.gateway_turns.put(keep, Injected(standing, recalled), self._clock.now())
         return left
 
-    async def _recalled(
-        self, reader: EntryReader, turn: GatewayTurn, found: _Standing, standing: str, shown: Sequence[uuid.UUID]
-    ) -> list[_Line]:
+    async def _recalled(self, reader: EntryReader, turn: GatewayTurn, found: _Standing, parts: _Parts) -> list[_Line]:
         """The entries that fit the question, best first. One that is too long for what is left of the tokens is left
         out."""
-        question, left = _question(turn.text), found.budget - tokens_of_text(standing) - _FRAMES
+        question, shown = _question(turn.text), frozenset(parts.ids)
+        left = found.budget - parts.memory.tokens - _FRAMES
         if not question or left <= 0:
             return []
         wanted = EntryQuestion(
@@ -242,7 +293,7 @@ class GatewayMemory:
         for hit in result.hits:
             if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_FOUND_ENTRIES:
                 continue
-            line = _Line(hit.entry.id, entry_line(hit.entry, hit.item.text), hit.entry.version)
+            line = _entry_line(found.access, hit.entry, hit.item.text)
             if line.tokens <= left:
                 chosen.append(line)
                 left -= line.tokens
@@ -261,17 +312,50 @@ async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: dat
     if read:
         found = await tx.entries.find_by_ids(readable, list(read), now)
         changed |= read.keys() - {entry.id for entry in found if entry.version == read[entry.id]}
-    exact = {*parts.facts, *parts.landmarks}
-    if exact:
-        facts, landmarks = _exact_lines(await structured.read(tx.structured, readable, now))
-        changed |= {line.id for line in exact - {*facts, *landmarks}}
+    if parts.exact:
+        now_exact = _exact_lines(access, await structured.read(tx.structured, readable, now))
+        changed |= {line.id for line in {*parts.exact} - {*now_exact.facts, *now_exact.landmarks, *now_exact.others}}
     return changed
 
 
-def _exact_lines(found: StructuredRows) -> tuple[list[_Line], list[_Line]]:
-    """Facts and decisions as lines."""
-    facts = [_Line(fact.id, exact_line(structured.fact_item(fact))) for fact in found.facts]
-    return facts, [_Line(each.id, exact_line(structured.landmark_item(each))) for each in found.landmarks]
+def _exact_lines(access: EntryAccess, found: StructuredRows) -> _Exact:
+    """Facts and decisions as lines. The person's own are those that they wrote; what was only proposed nobody did."""
+    facts, landmarks, others = list[_Line](), list[_Line](), list[tuple[uuid.UUID | None, _Line]]()
+    for fact in found.facts:
+        item = structured.fact_item(fact, longest=MAX_EXACT_CHARS)
+        if fact.user_id in access.users:
+            facts.append(_Line(fact.id, exact_line(item)))
+        else:
+            others.append((fact.user_id, _Line(fact.id, exact_line(item, _place(access, fact)))))
+    for landmark in reversed(found.landmarks):
+        item = structured.landmark_item(landmark, longest=MAX_EXACT_CHARS)
+        if landmark.user_id in access.users and landmark.state is not LandmarkState.PROPOSED:
+            landmarks.append(_Line(landmark.id, exact_line(item)))
+        else:
+            others.append((landmark.user_id, _Line(landmark.id, exact_line(item, _place(access, landmark)))))
+    return _Exact(facts, landmarks, _in_turns(others))
+
+
+def _in_turns(lines: Sequence[tuple[uuid.UUID | None, _Line]]) -> list[_Line]:
+    """Lines by who wrote them, theirs in turns: nobody's many lines keep another's out."""
+    turns = Counter[uuid.UUID | None]()
+    numbered = list[tuple[int, _Line]]()
+    for user, line in lines:
+        numbered.append((turns[user], line))
+        turns[user] += 1
+    return [line for _, line in sorted(numbered, key=lambda each: each[0])]
+
+
+def _entry_line(access: EntryAccess, entry: Entry, text: str) -> _Line:
+    """An entry with a masked text of it; that of another person with where it is from."""
+    place = "" if entry.user_id in access.users else _place(access, entry)
+    return _Line(entry.id, entry_line(entry, text, place), entry.version)
+
+
+def _place(access: EntryAccess, item: Tagged) -> str:
+    """Where something that another person wrote is from, in words."""
+    names = {project_namespace(project.id): project.slug for project in access.projects}
+    return f"project {in_quotes(names[item.namespace])}" if item.namespace in names else "a team"
 
 
 async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:

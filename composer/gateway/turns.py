@@ -63,8 +63,8 @@ def memory_edits(
     request: GatewayRequest, turn: GatewayTurn, standing: str, recalled: str, role: MemoryRole
 ) -> list[Edit]:
     """The edits that put memory into a request: the `standing` part behind the client's own system text, the `recalled`
-    part right before the user's last message, never between calls of functions and their results. An empty part is left
-    out."""
+    part, which others may have written, as a message of the user's right before their last one, never between calls of
+    functions and their results. An empty part is left out."""
     said = request.part(request.api.input_name)
     assert said is not None, "there is a turn in it"
     if request.api is Api.RESPONSES:
@@ -76,9 +76,8 @@ def memory_edits(
         edits += _standing_edits(request.text, said, items, lead, standing, role)
     if recalled:
         merged = _in_front(request.text, items[turn.question], recalled) if role == "user" else None
-        of_recall = "developer" if role == "developer" else "user"
         place = _before(items, turn.question)
-        edits.append(merged or insert_element(said, items, place, _message(of_recall, recalled)))
+        edits.append(merged or insert_element(said, items, place, _message("user", recalled)))
     return edits
 
 
@@ -112,10 +111,10 @@ def _standing_edits(
 def _responses_edits(
     request: GatewayRequest, said: Part, turn: GatewayTurn, standing: str, recalled: str, role: MemoryRole
 ) -> list[Edit]:
-    of_memory = "user" if role == "user" else "developer"
+    of_standing = "user" if role == "user" else "developer"
     if any(request.value(name) is not None for name in _CHAINED):
         standing = ""  # the server keeps it with what was said before
-    put = [_message(of_memory, text) for text in (standing, recalled)]
+    put = [_message(of_standing, standing), _message("user", recalled)]
     if is_text(said.value):
         given = request.text[said.start : said.end]
         shown = [each for each, text in zip(put, (standing, recalled), strict=True) if text]

@@ -13,7 +13,7 @@ from composer.model import GLOBAL_NAMESPACE, Item
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.structured import Structured, StructuredRows
-from composer.text.cleaning import clean_text
+from composer.text.cleaning import clean_text, shorten
 from composer.text.names import in_quotes, speaker_label
 from composer.visibility import Readable
 
@@ -54,10 +54,12 @@ def fact_items(facts: Sequence[Fact], origins: Mapping[str, str] = NO_ORIGINS) -
     return [fact_item(fact, origins.get(fact.namespace, ""), newest.get(fact.id)) for fact in facts]
 
 
-def fact_item(fact: Fact, came_from: str = "", newest: Fact | None = None) -> Item:
+def fact_item(fact: Fact, came_from: str = "", newest: Fact | None = None, longest: int | None = None) -> Item:
     """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from.
-    `newest`: the newest of several values of its key that hold at once."""
+    `newest`: the newest of several values of its key that hold at once. `longest`: at most so many characters of the
+    value."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
+    value = value if longest is None else shorten(value, longest)
     key = fact.key if _PLAIN_KEY.fullmatch(fact.key) else in_quotes(fact.key)
     subject = f"about {speaker_label(fact.subject)}" if fact.subject else fact_subject(fact)
     conflict = ""
@@ -78,9 +80,11 @@ def fact_item(fact: Fact, came_from: str = "", newest: Fact | None = None) -> It
     )
 
 
-def landmark_item(landmark: Landmark, came_from: str = "") -> Item:
-    """A landmark as a line of the prompt, with the scope that it came from if not this one."""
+def landmark_item(landmark: Landmark, came_from: str = "", longest: int | None = None) -> Item:
+    """A landmark as a line of the prompt, with the scope that it came from if not this one; at most `longest`
+    characters of its text."""
     one_line = " ".join(clean_text(landmark.text).split())
+    one_line = one_line if longest is None else shorten(one_line, longest)
     proposed = "proposed" if landmark.state is LandmarkState.PROPOSED else ""
     about = ", ".join(part for part in (proposed, came_from) if part)
     text = (

@@ -62,20 +62,28 @@ async def test_a_question_gets_what_it_recalls_and_what_holds_always(stage: Gate
     assert (words(small_talk), header.startswith("2 entries")) == (["zq4711", "zqtea"], True)
 
 
-async def test_responses_get_memory_as_developer_items(stage: GatewayStage) -> None:
+async def test_responses_get_what_stands_as_a_developer_item_and_what_is_recalled_as_the_users(
+    stage: GatewayStage,
+) -> None:
     await stage.hub.write("alice", "the vault is behind the zqorchid")
+    await stage.hub.write("alice", "I like zqtea", kind="preference")
     client = await stage.client()
     raw = await client.responses.with_raw_response.create(
         model=MODEL, input="what is the vault behind?", instructions="be brief", previous_response_id="resp_0"
     )
-    assert raw.headers["x-nexus-memory"].startswith("1 entry, ")
+    assert raw.headers["x-nexus-memory"].startswith("2 entries, ")
     body = stage.upstream.bodies[-1]
     assert (body["instructions"], body["previous_response_id"]) == ("be brief", "resp_0")
-    assert [each["role"] for each in body["input"]] == ["developer", "user"]
+    assert [each["role"] for each in body["input"]] == ["user", "user"], "the server keeps what stands"
     assert "zqorchid" in body["input"][0]["content"]
     stream = await client.responses.create(model=MODEL, input=VAULT, stream=True)
     assert [event.type async for event in stream][-1] == "response.completed"
-    assert "zqorchid" in str(stage.upstream.bodies[-1]["input"])
+    told = stage.upstream.bodies[-1]["input"]
+    assert [(each["role"], words(str(each))) for each in told] == [
+        ("developer", ["zqtea"]),
+        ("user", ["zqorchid"]),
+        ("user", []),
+    ]
 
 
 async def test_memory_can_be_turned_off_by_request_by_person_and_by_budget(stage: GatewayStage) -> None:
@@ -263,7 +271,7 @@ async def test_each_model_gets_memory_in_the_role_that_it_takes(settings: Settin
         await stage.hub.write("alice", "I like zqtea", kind="preference")
         told, _ = await asked(stage, await stage.client(), VAULT)
         assert words(told) == ["zqorchid", "zqtea"]
-        roles = {"system": ["system", "user", "user"], "developer": ["developer", "developer", "user"]}
+        roles = {"system": ["system", "user", "user"], "developer": ["developer", "user", "user"]}
         assert [each["role"] for each in stage.upstream.bodies[-1]["messages"]] == roles.get(role, ["user"])
 
 

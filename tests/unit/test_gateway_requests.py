@@ -82,7 +82,7 @@ def test_memory_as_developer_messages() -> None:
         {"role": "system", "content": "a"},
         {"role": "developer", "content": STABLE},
         user("b"),
-        {"role": "developer", "content": RECALLED},
+        {"role": "user", "content": RECALLED},
         user("c"),
     ]
 
@@ -110,7 +110,7 @@ def test_nothing_is_put_between_calls_and_their_results() -> None:
 
 
 def test_input_of_the_responses_api_gets_developer_items() -> None:
-    memory = [{"role": "developer", "content": STABLE}, {"role": "developer", "content": RECALLED}]
+    memory = [{"role": "developer", "content": STABLE}, {"role": "user", "content": RECALLED}]
     assert with_memory("hi", api=Api.RESPONSES) == [*memory, user("hi")]
     call = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
     items = [user("hi"), call, {"type": "function_call_output", "call_id": "1", "output": "x"}]
