@@ -470,3 +470,8 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
         )
+
+    def at_least(self, other: "Usage") -> "Usage":
+        """The larger prompt and the larger completion of the two."""
+        prompt = max(self.prompt_tokens, other.prompt_tokens)
+        return Usage(prompt, max(self.completion_tokens, other.completion_tokens), self.cached_tokens)

@@ -7,8 +7,8 @@ Nexus has asked for it and the client has not.
 import json
 import re
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from composer.gateway.requests import Api
@@ -26,11 +26,14 @@ _LINE: Final = re.compile(rb"\r\n|\n|\r")
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
     """An answer of a model. `usage` None: it does not say what it used. `is_whole`: the model ended it by itself and
-    calls no function, so the turn ends with it."""
+    calls no function, so the turn ends with it. `generated` is all that the model has written of it, in every choice,
+    with calls and reasoning, to count its tokens; `scale` is by how much more came than was kept to be read."""
 
     text: str = ""
     usage: Usage | None = None
     is_whole: bool = False
+    generated: str = ""
+    scale: float = 1.0
 
     @property
     def said(self) -> str:
@@ -44,11 +47,12 @@ class AnswerCopy:
     def __init__(self) -> None:
         self._head: list[bytes] = []
         self._tail: deque[bytes] = deque()
-        self._in_head = self._in_tail = 0
+        self._in_head = self._in_tail = self._size = 0
         self._cut = False
 
     def add(self, piece: bytes) -> None:
         """Add the next piece of the body."""
+        self._size += len(piece)
         if not self._tail and self._in_head + len(piece) <= MAX_HEAD_BYTES:
             self._head.append(piece)
             self._in_head += len(piece)
@@ -60,21 +64,31 @@ class AnswerCopy:
             self._cut = True
 
     def read(self, api: Api, *, events: bool) -> UpstreamAnswer:
-        """Read the answer; an empty one where the body is not what the API sends."""
-        head, tail = b"".join(self._head), b"".join(self._tail)
-        if events:
-            found = _Reader(api)
-            for part in (head, tail) if self._cut else (head + tail,):
-                decoder = CompletionDecoder()
-                for event in (*decoder.feed(part), *decoder.end()):
-                    found.add(event)
-                found.done = found.done or decoder.done
-            return found.answer(cut=self._cut)
-        try:
-            value = json.loads(head + tail)
-        except (ValueError, RecursionError):
-            return UpstreamAnswer()
-        return _of_json(api, value) if isinstance(value, dict) and not self._cut else UpstreamAnswer()
+        """Read the answer. Of a body that is not what the API sends only the length is known."""
+        parts = [b"".join(self._head), b"".join(self._tail)] if self._cut else [b"".join((*self._head, *self._tail))]
+        answer = None if events or self._cut else _read_json(api, parts[0])
+        answer = answer or _read_events(api, parts, cut=self._cut)
+        if not answer.generated and answer.usage is None and api is not Api.EMBEDDINGS:
+            answer = replace(answer, generated=b"".join(parts).decode(errors="replace"))
+        return replace(answer, scale=self._size / max(sum(map(len, parts)), 1))
+
+
+def _read_json(api: Api, body: bytes) -> UpstreamAnswer | None:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return _of_json(api, value) if isinstance(value, dict) else None
+
+
+def _read_events(api: Api, parts: Sequence[bytes], *, cut: bool) -> UpstreamAnswer:
+    found = _Reader(api)
+    for part in parts:
+        decoder = CompletionDecoder()
+        for event in (*decoder.feed(part), *decoder.end()):
+            found.add(event)
+        found.done = found.done or decoder.done
+    return found.answer(cut=cut)
 
 
 class UsageFilter:
@@ -114,6 +128,7 @@ class _Reader:
         self.done = False
         self._api = api
         self._text: list[str] = []
+        self._generated: list[str] = []
         self._usage: Usage | None = None
         self._finish = ""
         self._calls = False
@@ -124,28 +139,33 @@ class _Reader:
             said = read_completion(event)
             self._usage = said.usage or self._usage
             self._text.append(said.text)
+            self._generated += _generated(event.get("choices"))
             self._finish = "error" if said.error is not None else said.finish or self._finish
             self._calls = self._calls or bool(said.calls)
-        elif event.get("type") == "response.output_text.delta":
-            delta = event.get("delta")
+            return
+        delta = event.get("delta")
+        self._generated.append(delta if isinstance(delta, str) else "")
+        if event.get("type") == "response.output_text.delta":
             self._text.append(delta if isinstance(delta, str) else "")
         elif event.get("type") in ("response.completed", "response.incomplete", "response.failed"):
             response = event.get("response")
             self._whole = _of_json(self._api, response) if isinstance(response, dict) else None
 
     def answer(self, *, cut: bool) -> UpstreamAnswer:
-        text = "".join(self._text)
+        text, generated = "".join(self._text), "".join(self._generated)
         if self._api is Api.CHAT:
             ended = self._finish == "stop" or (self.done and not self._finish)
-            return UpstreamAnswer(text, self._usage, ended and not self._calls and not cut)
+            return UpstreamAnswer(text, self._usage, ended and not self._calls and not cut, generated)
         whole = self._whole or UpstreamAnswer()
-        return UpstreamAnswer(text or whole.text, whole.usage, whole.is_whole and not cut)
+        is_whole = whole.is_whole and not cut
+        return UpstreamAnswer(text or whole.text, whole.usage, is_whole, generated or whole.generated)
 
 
 def _of_json(api: Api, value: Mapping[str, Any]) -> UpstreamAnswer:
     if api is Api.CHAT:
         said = read_completion(value)
-        return UpstreamAnswer(said.text, said.usage, said.finish == "stop" and not said.calls)
+        generated = "".join(_generated(value.get("choices")))
+        return UpstreamAnswer(said.text, said.usage, said.finish == "stop" and not said.calls, generated)
     usage = usage_of(value.get("usage"))
     output = value.get("output")
     items = [each for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
@@ -153,7 +173,24 @@ def _of_json(api: Api, value: Mapping[str, Any]) -> UpstreamAnswer:
     parts = [part for each in items if each.get("type") == "message" for part in _list(each.get("content"))]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "output_text"]
     text = "".join(each for each in texts if isinstance(each, str))
-    return UpstreamAnswer(text, usage, value.get("status") == "completed" and not calls)
+    generated = "" if api is Api.EMBEDDINGS else "\n".join(_generated(output))
+    return UpstreamAnswer(text, usage, value.get("status") == "completed" and not calls, generated)
+
+
+_NAMES: Final = frozenset({"id", "call_id", "item_id", "object", "type", "role", "status", "finish_reason", "logprobs"})
+
+
+def _generated(value: object) -> Iterator[str]:
+    """The texts of an answer, or of a part of one, but for names that its server has put there."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case list() as items:
+                waiting.extend(reversed(items))
+            case dict() as members:
+                waiting.extend(each for name, each in reversed(members.items()) if name not in _NAMES)
 
 
 def _list(value: object) -> list[Any]:

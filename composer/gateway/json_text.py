@@ -25,6 +25,26 @@ class _Number(str):
     __slots__ = ()
 
 
+class Repeating(dict[str, Any]):
+    """An object with a name that is there more than once: `pairs` are all of its members, as they are written."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def pairs_of(value: dict[str, Any]) -> Sequence[tuple[str, Any]]:
+    """The members of an object, each as often as it is there."""
+    return value.pairs if isinstance(value, Repeating) else list(value.items())
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeating(pairs)
+
+
 # A string (also one without an end, or it would be tried at each further mark), or what stands before a value.
 _STRING_OR_MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
 _MARKS: Final = ",[{"
@@ -34,7 +54,9 @@ def _no_constant(_: str) -> Any:
     raise ValueError(NO_JSON_BODY)
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_Number, parse_int=_Number, parse_constant=_no_constant
+)
 
 
 @dataclass(frozen=True, slots=True)

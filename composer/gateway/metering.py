@@ -5,17 +5,17 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from math import ceil
 
 from composer.gateway.answers import AnswerCopy, UpstreamAnswer
+from composer.gateway.counting import Sent, sent
 from composer.gateway.requests import Api, GatewayRequest
 from composer.model import Usage
 from composer.ports.models import TOKENS_PER_PROMPT, Tokenizer, UsageAccount
 from composer.repositories.usage import Amount, ErasureCount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
-
-REPLY_TOKENS: Final = 4_096  # of the longest answer, where a request does not say how long it may be
+from composer.usage.reported import is_plausible
 
 
 @dataclass(slots=True)
@@ -31,6 +31,13 @@ class GatewayCall:
     is_waiting: bool = False
     injected: str = ""  # the memory that was put into the request, to count its tokens
     answer: UpstreamAnswer = field(default_factory=UpstreamAnswer)  # what it says, once it has ended
+    _sent: Sent | None = None
+
+    async def sent(self) -> Sent:
+        """What the request has for the model, read once."""
+        if self._sent is None:
+            self._sent = await off_loop(len(self.request.text) // COUNTED_PER_READ, partial(sent, self.request))
+        return self._sent
 
     async def read(self) -> UpstreamAnswer:
         """What the answer says, as far as it has come."""
@@ -60,26 +67,28 @@ class GatewayMeter:
     async def _record(self, account: UsageAccount, call: GatewayCall, begun: ErasureCount) -> None:
         answer = call.answer = UpstreamAnswer() if call.failed else await call.read()
         usage, estimated = answer.usage or Usage(), False
-        if call.is_waiting or (not call.failed and answer.usage is None):
-            usage, estimated = Usage(await self._prompt(call), await self._count(call, answer.text)), True
+        if call.is_waiting or not call.failed:
+            chars = len((await call.sent()).text) + len(call.injected)
+            estimated = not is_plausible(usage, chars, len(answer.generated))
+        if estimated:
+            usage = usage.at_least(Usage(await self._prompt(call), await self._written(call, answer)))
         figures = self._ledger.figures(call.request.model, usage, failed=call.failed, estimated=estimated)
         await self._ledger.record(account, call.request.model, figures, begun)
 
     async def _max_usage(self, call: GatewayCall) -> Amount:
         request = call.request
-        reply = 0 if request.api is Api.EMBEDDINGS else REPLY_TOKENS
-        usage = Usage(await self._prompt(call), reply if request.reply_tokens is None else request.reply_tokens)
+        usage = Usage(await self._prompt(call), 0 if request.api is Api.EMBEDDINGS else request.reply_tokens)
         cost = self._ledger.cost(request.model, usage)
         return Amount(usage.prompt_tokens + usage.completion_tokens, cost)
 
     async def _prompt(self, call: GatewayCall) -> int:
-        request, count = call.request, self._tokenizer(call.request.model).count
-        chars = (len(request.text) + len(call.injected)) // COUNTED_PER_READ
-        return await off_loop(chars, lambda: count("\n".join((*request.texts, call.injected)))) + TOKENS_PER_PROMPT
+        sent, count = await call.sent(), self._tokenizer(call.request.model).count
+        text = f"{sent.text}\n{call.injected}"
+        return await off_loop(len(text) // COUNTED_PER_READ, partial(count, text)) + sent.others + TOKENS_PER_PROMPT
 
-    async def _count(self, call: GatewayCall, text: str) -> int:
-        count = self._tokenizer(call.request.model).count
-        return await off_loop(len(text) // COUNTED_PER_READ, partial(count, text))
+    async def _written(self, call: GatewayCall, answer: UpstreamAnswer) -> int:
+        count, text = self._tokenizer(call.request.model).count, answer.generated
+        return ceil(await off_loop(len(text) // COUNTED_PER_READ, partial(count, text)) * answer.scale)
 
 
 async def _finish(task: "asyncio.Task[None]") -> None:

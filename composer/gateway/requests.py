@@ -2,20 +2,23 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from composer.errors import BadInput
-from composer.gateway.json_text import Edit, Part, add_member, decode, elements, members, require_few_values
+from composer.gateway.json_text import Edit, Part, add_member, decode, elements, members, pairs_of, require_few_values
 from composer.text.cleaning import is_storable
 
 MAX_MODEL_CHARS: Final = 200
 USAGE: Final = "include_usage"
 # What is read of a request. A server may read another one of two, and some tell no case of letters apart.
 _READ: Final = ("model", "messages", "input", "stream", "stream_options", "previous_response_id", "conversation")
-_LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_LIMIT: Final = "tokens"  # the end of the names of limits: `max_completion_tokens`, `max_tokens`, `budget_tokens`
+_CHOICES: Final = ("n", "best_of")
+REPLY_TOKENS: Final = 4_096  # of the longest answer, where a request does not say how long it may be
+REASONED_TOKENS: Final = 16_384  # and where it says that the model is to reason first
 _MAX_COUNT: Final = 10**9
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -61,21 +64,15 @@ class GatewayRequest:
         return self.value("stream") is True
 
     @property
-    def reply_tokens(self) -> int | None:
-        """The longest answer that is asked for, of all choices together; None where that is not said. Of several limits
+    def reply_tokens(self) -> int:
+        """The longest answer that is asked for, of all choices together, with its hidden reasoning. Of several limits
         the largest counts, since servers differ in which one they read."""
-        found = self._largest(_LIMITS)
-        return None if found is None else found * max(1, self._largest(("n",)) or 1)
-
-    def _largest(self, names: Sequence[str]) -> int | None:
-        counts = [parse_count(each.value) for each in self.members if each.name.casefold() in names]
-        return max((count for count in counts if count is not None), default=None)
-
-    @property
-    def texts(self) -> Iterator[str]:
-        """Every text that the model reads, to count its tokens; no images and files."""
-        for name in ("instructions", self.api.input_name, "tools", "functions", "response_format", "text"):
-            yield from _texts(self.value(name))
+        limits = [_largest((each.name, each.value) for each in self.members)]
+        limits += [_largest(pairs_of(each.value)) for each in self.members if isinstance(each.value, dict)]
+        reasons = any(self.value(name) for name in ("reasoning", "reasoning_effort", "thinking"))
+        usual = REASONED_TOKENS if reasons else REPLY_TOKENS
+        choices = [parse_count(each.value) or 1 for each in self.members if each.name.casefold() in _CHOICES]
+        return min((max(limits) or usual) * max(choices, default=1), _MAX_COUNT)
 
 
 def parse_request(api: Api, body: bytes) -> GatewayRequest:
@@ -129,13 +126,7 @@ def is_text(value: object) -> bool:
     return type(value) is str
 
 
-def _texts(value: object) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case str() as text if not text.startswith("data:"):
-                yield text
-            case list() as items:
-                waiting.extend(reversed(items))
-            case dict() as items:
-                waiting.extend(v for k, v in items.items() if k not in ("file_data", "data", "encrypted_content"))
+def _largest(members: Iterable[tuple[str, Any]]) -> int:
+    """The largest limit of an answer's tokens among the members of an object; 0 without one."""
+    limits = (parse_count(value) for name, value in members if name.casefold().endswith(_LIMIT))
+    return max((limit for limit in limits if limit is not None), default=0)

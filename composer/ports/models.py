@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from composer.model import Agent, Usage
 
 TOKENS_PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
+# Tokens of one image. An upper estimate: OpenAI counts 85 + 170 for each of at most 8 tiles of 512 x 512 (1,445),
+# Anthropic width x height / 750, at most about 1,600.
+IMAGE_TOKENS: Final = 1_600
 TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 
 Vectors = NDArray[np.float32]

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from composer.model import Agent, Item, Message
-from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, Image, Tokenizer
-from composer.prompt import images
+from composer.ports.models import IMAGE_TOKENS, TOKENS_PER_MESSAGE, ChatMessage, Image, Tokenizer
 from composer.prompt.counting import TokenCounter, cut
 from composer.prompt.images import ImageSelection, select_images
 from composer.prompt.lines import (
@@ -52,7 +51,7 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     counter = TokenCounter(tokenizer)
     budget = budget_of(prompt_input.agent)
     selection = _select_images(prompt_input, budget)
-    budget -= len(selection.shown) * images.IMAGE_TOKENS
+    budget -= len(selection.shown) * IMAGE_TOKENS
     draft = _minimal_draft(prompt_input, selection, budget, counter)
     draft.hidden = len(prompt_input.working)
     _fit_structured(prompt_input, draft, budget, counter)
@@ -71,7 +70,7 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     prompt = render(prompt_input, draft, counter)
     while prompt.tokens > budget and _drop_one(draft):  # joined pieces can cost a token or two more than the pieces
         prompt = render(prompt_input, draft, counter)
-    return replace(prompt, tokens=prompt.tokens + len(selection.shown) * images.IMAGE_TOKENS)
+    return replace(prompt, tokens=prompt.tokens + len(selection.shown) * IMAGE_TOKENS)
 
 
 def with_images(prompt: Prompt, loaded: Sequence[Image | str]) -> Prompt:

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import Attachment, Message
-from composer.ports.models import Image
+from composer.ports.models import IMAGE_TOKENS, Image
 
 MAX_IMAGES: Final = 4  # per question
 MAX_IMAGE_BYTES: Final = 5 * 2**20  # per image; providers differ, and all of them accept this much
-# Tokens of one image. An upper estimate: OpenAI counts 85 + 170 for each of at most 8 tiles of 512 x 512 (1,445),
-# Anthropic width x height / 750, at most about 1,600.
-IMAGE_TOKENS: Final = 1_600
 BUDGET_SHARE: Final = 0.5  # of the prompt's budget that images may use
 
 _SIGNATURES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))

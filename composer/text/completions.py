@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from composer.model import Usage
 
-MAX_USAGE: Final = 10**9  # tokens of one answer
+MAX_USAGE: Final = 10**8  # tokens of one answer: more than any model takes, so a larger figure says nothing
 MAX_PENDING_LINES: Final = 64  # of one event
 _LINE: Final = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
@@ -158,9 +159,11 @@ def usage_of(value: object) -> Usage | None:
 
 
 def count_of(value: object) -> int | None:
-    """A count as a server writes it: a number, whole or not, or one as text; None for anything else."""
+    """A count as a server writes it: a number, whole or not, or one as text; None for anything else, and for more than
+    MAX_USAGE."""
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    return int(min(float(text), MAX_USAGE)) if _NUMBER.fullmatch(text.strip()) else None
+    found = float(text) if _NUMBER.fullmatch(text.strip()) else inf
+    return int(found) if found <= MAX_USAGE else None
 
 
 def _calls(said: Mapping[str, Any]) -> Iterable[CallPart]:

@@ -10,6 +10,7 @@ from composer.ports.models import Embedder, RemoteEmbedder, Tokenizer, UsageAcco
 from composer.repositories.usage import Amount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
+from composer.usage.reported import is_plausible
 
 
 class EmbeddingMeter:
@@ -40,9 +41,9 @@ class EmbeddingMeter:
             usage, answered = embedded.usage, True
             return embedded.vectors
         finally:
-            estimated = answered and usage == Usage()
+            estimated = answered and not is_plausible(usage, sum(map(len, batch)), 0)
             if estimated:
-                usage = Usage(await self._count(embedder.name, batch))
+                usage = usage.at_least(Usage(await self._count(embedder.name, batch)))
             figures = self._ledger.figures(embedder.name, usage, failed=not answered, estimated=estimated)
             await self._ledger.record(account, embedder.name, figures, begun)
 

@@ -3,34 +3,48 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 import structlog
 
 from composer.errors import NexusError, PromptTooLong, for_operator
 from composer.model import Agent, Usage
 from composer.ports.clock import Clock
-from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, ChatModel, Chunk, Tokenizer, ToolModel, Work
+from composer.ports.models import (
+    TOKENS_PER_MESSAGE,
+    ChatMessage,
+    ChatModel,
+    Chunk,
+    Tokenizer,
+    ToolModel,
+    Work,
+)
 from composer.repositories.usage import Amount, Figures
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.circuit_breaker import CircuitBreaker
 from composer.usage.ledger import CallLedger
+from composer.usage.reported import is_plausible
 
 logger = structlog.get_logger()
 
 
+_NOTHING: Final = Usage()
+
+
 @dataclass(slots=True)
 class _Call:
-    """One call while it runs. `usage` is what the API reported, None until it did."""
+    """One call while it runs. `usage` is what the API reported. `given_up`: nobody waits for it any more."""
 
     model: str
     text: str = ""
-    usage: Usage | None = None
+    usage: Usage = _NOTHING
     failed: bool = False
+    given_up: bool = False
 
     def add(self, chunk: Chunk) -> None:
         self.text += chunk.text + "".join(f"{each.name} {each.arguments}" for each in chunk.calls)
         if chunk.usage is not None:
-            self.usage = chunk.usage if self.usage is None else self.usage + chunk.usage
+            self.usage += chunk.usage
 
 
 class Meter:
@@ -96,8 +110,8 @@ class Meter:
             async for chunk in self._stream(replace(work, agent=replace(work.agent, model=call.model)), messages):
                 call.add(chunk)
                 yield replace(chunk, model=call.model)
-        except BaseException:
-            call.failed = True
+        except BaseException as error:
+            call.failed, call.given_up = True, not isinstance(error, Exception)
             raise
         finally:
             sent = [*messages, *_offered(work)]
@@ -116,21 +130,28 @@ class Meter:
         return Amount(usage.prompt_tokens + usage.completion_tokens, max(costs))
 
     async def _figures(self, call: _Call, messages: Sequence[ChatMessage]) -> Figures:
-        """What a call used, by the API or, where that reported nothing of an answer, by our own count."""
-        usage, estimated = call.usage or Usage(), False
-        if usage == Usage() and call.text:
+        """What a call used: by the API, and by our own count where that can't be all. A call that failed before it said
+        anything used nothing, unless it was given up."""
+        usage, estimated = call.usage, False
+        if call.text or call.given_up or usage != _NOTHING:
+            estimated = not is_plausible(usage, _chars(messages), len(call.text))
+        if estimated:
             count = partial(self._tokenizer(call.model).count, call.text)
             completion = await off_loop(len(call.text) // COUNTED_PER_READ, count)
-            usage, estimated = Usage(await self._count(call.model, messages), completion), True
+            usage = usage.at_least(Usage(await self._count(call.model, messages), completion))
         return self._ledger.figures(call.model, usage, failed=call.failed, estimated=estimated)
 
     async def _count(self, model: str, messages: Sequence[ChatMessage]) -> int:
-        """Tokens of a prompt as the model counts them, without images."""
+        """Tokens of a prompt as the model counts them, with an upper estimate for each image."""
         count = self._tokenizer(model).count
-        chars = sum(len(message.words) for message in messages)
         return await off_loop(
-            chars // COUNTED_PER_READ, lambda: sum(count(each.words) + TOKENS_PER_MESSAGE for each in messages)
+            _chars(messages) // COUNTED_PER_READ,
+            lambda: sum(count(each.words) + TOKENS_PER_MESSAGE for each in messages),
         )
+
+
+def _chars(messages: Sequence[ChatMessage]) -> int:
+    return sum(len(message.words) for message in messages)
 
 
 def _offered(work: Work) -> list[ChatMessage]:

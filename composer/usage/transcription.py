@@ -31,10 +31,9 @@ class TranscriptionMeter:
                 usage, answered = transcript.usage, True
                 return transcript.text
             finally:
-                estimated = answered and usage == Usage()
-                figures = self._ledger.figures(
-                    self._model.name, speech if estimated else usage, failed=not answered, estimated=estimated
-                )
+                estimated = answered and not usage.prompt_tokens
+                usage = usage.at_least(speech) if estimated else usage
+                figures = self._ledger.figures(self._model.name, usage, failed=not answered, estimated=estimated)
                 await self._ledger.record(account, self._model.name, figures, begun)
 
 

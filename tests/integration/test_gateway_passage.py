@@ -1,6 +1,7 @@
 """The gateway without memory: what comes to the upstream and back, by the real client of the OpenAI API."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
@@ -369,17 +370,94 @@ async def test_twenty_megabytes_pass_and_more_is_refused(stage: GatewayStage) ->
 
 
 async def test_budgets_and_plans_are_kept_before_the_request_is_sent(settings: Settings) -> None:
-    budgets = (BudgetSettings(per="day", tokens=60, kind="gateway"),)
+    budgets = (BudgetSettings(per="day", tokens=100, kind="gateway"),)
     async with gateway_stage(settings, budgets=budgets) as stage:
         client = await stage.client(headers=OFF)
-        await client.chat.completions.create(model=MODEL, messages=HI, max_tokens=20)
+        stage.upstream.script.append(Say(("word ",) * 50))
+        await client.chat.completions.create(model=MODEL, messages=HI, max_tokens=50)
         with pytest.raises(openai.RateLimitError, match="smaller than what this may need") as refused:
             await client.chat.completions.create(model=MODEL, messages=HI)
         assert (refused.value.code, refused.value.type) == ("insufficient_quota", "insufficient_quota")
         assert refused.value.response.headers["x-should-retry"] == "false"
         with pytest.raises(openai.RateLimitError, match="used up"):
-            await client.responses.create(model=MODEL, input="hi", max_output_tokens=53)
+            await client.responses.create(model=MODEL, input="hi", max_output_tokens=50)
         assert len(stage.upstream.requests) == 1
+
+
+LONG: Final = "word " * 1_000
+SILLY: Final[list[Any]] = [
+    None,
+    {},
+    {"prompt_tokens": 0, "completion_tokens": 0},
+    {"prompt_tokens": 1, "completion_tokens": 1},
+    {"prompt_tokens": -5_000, "completion_tokens": -5_000},
+    {"prompt_tokens": 10**12, "completion_tokens": "1e999"},
+    {"prompt_tokens": "many", "completion_tokens": [7]},
+    {"prompt_tokens": True, "completion_tokens": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("usage", SILLY)
+async def test_a_report_that_can_not_be_true_is_replaced_by_our_own_count(stage: GatewayStage, usage: Any) -> None:
+    client = await stage.client(headers=OFF)
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": LONG}}
+    body = {"id": "c", "object": "chat.completion", "created": 0, "model": MODEL, "choices": [choice], "usage": usage}
+    stage.upstream.script.append(Raw(json.dumps(body).encode(), "application/json"))
+    await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": LONG}])
+    await until(lambda: _has_counted(stage))
+
+
+async def _has_counted(stage: GatewayStage) -> bool:
+    rows = await stage.rows("SELECT calls, estimated, prompt_tokens, completion_tokens FROM model_usage")
+    assert all(1_000 <= prompt < 1_100 and 1_000 <= completion < 1_100 for _, _, prompt, completion in rows)
+    return [row[:2] for row in rows] == [(1, 1)]
+
+
+async def test_a_text_in_the_place_of_an_image_is_held_within_a_budget_and_an_image_is_not_held_up(
+    settings: Settings,
+) -> None:
+    async with gateway_stage(settings, budgets=(BudgetSettings(per="day", tokens=10_000, kind="gateway"),)) as stage:
+        client = await stage.client(headers=OFF)
+
+        def shown(url: str) -> list[Any]:
+            return [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+
+        texts: list[Any] = [
+            {"messages": [{"role": "user", "content": f"data:{LONG * 20}"}]},
+            {"messages": HI, "extra_body": {"prediction": {"type": "content", "content": LONG * 20}}},
+            {"messages": HI, "extra_body": {"of_a_later_year": [{LONG * 20: 1}]}},
+            {"messages": shown(f"data:image/png,{LONG * 20}")},
+        ]
+        for each in texts:
+            with pytest.raises(openai.RateLimitError, match="smaller than what this may need"):
+                await client.chat.completions.create(model=MODEL, max_tokens=10, stream=True, **each)
+        assert not stage.upstream.requests
+        url = f"data:image/png;base64,{'iVBORw0K' * 20_000}"
+        await client.chat.completions.create(model=MODEL, messages=shown(url), max_tokens=10)
+        assert len(stage.upstream.requests) == 1
+
+
+async def test_who_leaves_a_stream_again_and_again_uses_up_the_budget(settings: Settings) -> None:
+    async with gateway_stage(settings, budgets=(BudgetSettings(per="day", tokens=10_000, kind="gateway"),)) as stage:
+        client = await stage.client(headers=OFF)
+        said: list[Any] = [{"role": "user", "content": LONG * 4}]
+        for times in (1, 2):
+            stage.upstream.left.clear()
+            stage.upstream.script.append(Hang(("Hello",)))
+            stream = await client.chat.completions.create(model=MODEL, messages=said, stream=True, max_tokens=10)
+            async for _ in stream:
+                break
+            await stream.close()
+            await asyncio.wait_for(stage.upstream.left.wait(), 60)
+            await until(lambda times=times: _has_used(stage, times * 4_000))  # type: ignore[misc]
+        with pytest.raises(openai.RateLimitError, match="used up"):
+            await client.chat.completions.create(model=MODEL, messages=said, stream=True, max_tokens=10)
+
+
+async def _has_used(stage: GatewayStage, tokens: int) -> bool:
+    rows = await stage.rows("SELECT coalesce(sum(prompt_tokens), 0) FROM model_usage")
+    reserved = await stage.rows("SELECT count(*) FROM usage_reservations")
+    return rows[0][0] >= tokens and reserved == [(0,)]
 
 
 async def test_requests_count_as_chats_of_a_plan(settings: Settings) -> None:

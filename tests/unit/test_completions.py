@@ -87,7 +87,7 @@ def test_odd_usage_is_read_as_far_as_it_goes(usage: Any, read: Usage | None) -> 
 
 
 def test_counts_are_bounded() -> None:
-    assert [count_of(each) for each in (True, "1e999", 10**30, "1e3", "")] == [None, 10**9, 10**9, 1000, None]
+    assert [count_of(each) for each in (True, "1e999", 10**30, "1e3", "")] == [None, None, None, 1000, None]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_details", "thinking"])

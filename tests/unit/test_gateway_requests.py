@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from composer.errors import BadInput
 from composer.gateway.answers import AnswerCopy, UsageFilter
 from composer.gateway.json_text import MAX_VALUES, apply_edits, members
-from composer.gateway.requests import Api, parse_request, usage_edits
+from composer.gateway.requests import REASONED_TOKENS, REPLY_TOKENS, Api, parse_request, usage_edits
 from composer.gateway.turns import find_turn, memory_edits
 from composer.model import Usage
 from composer.settings import MemoryRole
@@ -225,7 +225,14 @@ def test_a_text_without_an_end_is_read_once() -> None:
         ('"max_tokens":1,"Max_Tokens":900', 900),
         ('"max_tokens":5,"n":1,"n":9', 45),
         ('"max_tokens":null,"max_output_tokens":3', 3),
-        ('"n":4', None),
+        ('"n":4', 4 * REPLY_TOKENS),
+        ('"n":0,"max_tokens":0', REPLY_TOKENS),
+        ('"max_tokens":5,"n":2,"best_of":9', 45),
+        ('"reasoning_effort":"high"', REASONED_TOKENS),
+        ('"max_tokens":5,"reasoning":{"max_tokens":70}', 70),
+        ('"max_tokens":5,"thinking":{"budget_tokens":70,"budget_tokens":1}', 70),
+        ('"max_tokens":5,"max_new_tokens":900', 900),
+        ('"max_tokens":-1', REPLY_TOKENS),
         ('"max_tokens":1e6', 1_000_000),  # as servers take it: else a budget would be held against a short answer
         ('"max_tokens":50000.0,"n":2.0', 100_000),
         ('"max_tokens":10000000000000000000', 10**9),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from composer.layers.working import latest_window
 from composer.model import Agent, Attachment, Item, Message, Visibility
-from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMessage, Image, Tokenizer
+from composer.ports.models import IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
 from composer.prompt.lines import minute_words
@@ -125,7 +125,7 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 def test_a_prompt_never_exceeds_its_budget(prompt_input: PromptInput, tokenizer: Tokenizer) -> None:
     prompt = pack(prompt_input, tokenizer)
     counted = TOKENS_PER_PROMPT + sum(tokenizer.count(m.content) + TOKENS_PER_MESSAGE for m in prompt.role_messages)
-    assert prompt.tokens == counted + len(prompt.images) * images.IMAGE_TOKENS
+    assert prompt.tokens == counted + len(prompt.images) * IMAGE_TOKENS
     assert prompt.tokens <= budget_of(prompt_input.agent)
 
 

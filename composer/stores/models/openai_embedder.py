@@ -10,6 +10,7 @@ from composer.errors import Misconfigured, Unavailable
 from composer.model import Usage
 from composer.ports.models import EmbeddingResult, Vectors
 from composer.stores.models.openai_connection import ApiSubject, OpenAIConnection
+from composer.text.completions import count_of
 
 EMBEDDING_BATCH = 128  # texts of one request; the API accepts at most 2,048
 MAX_TEXT_BYTES = 8000  # of a text to embed: no byte-level tokenizer makes more than 8,191 tokens of it
@@ -97,7 +98,7 @@ class OpenAIEmbedder:
             raise ValueError("the answer has no vectors")
         # Servers that are only like the API leave the usage out, or a field of it.
         tokens = getattr(answer.usage, "prompt_tokens", None)
-        return vectors, Usage(tokens if isinstance(tokens, int) else 0)
+        return vectors, Usage(count_of(tokens) or 0)
 
 
 def _embeddable_text(text: str) -> str:

@@ -6,6 +6,7 @@ from composer.model import Usage
 from composer.ports.models import Transcript
 from composer.stores.models.openai_connection import ApiSubject, OpenAIConnection
 from composer.text.cleaning import clean_text
+from composer.text.completions import count_of
 from composer.usage.transcription import tokens_of
 
 SETTING = "NEXUS_TRANSCRIPTION_MODEL"
@@ -47,8 +48,8 @@ class OpenAITranscriber:
 
 def _usage(reported: object) -> Usage:
     """What the API says that it used, in tokens; seconds are counted as 1,000 tokens a minute."""
-    seconds = getattr(reported, "seconds", None)
-    if isinstance(seconds, int | float):
+    seconds = count_of(getattr(reported, "seconds", None))
+    if seconds:
         return Usage(tokens_of(seconds))
     given, written = getattr(reported, "input_tokens", None), getattr(reported, "output_tokens", None)
-    return Usage(given if isinstance(given, int) else 0, written if isinstance(written, int) else 0)
+    return Usage(count_of(given) or 0, count_of(written) or 0)
