@@ -30,18 +30,15 @@ async def read(
     people: Sequence[uuid.UUID],
     periods: Sequence[Period] = (),
     *,
-    mentioned: Sequence[uuid.UUID] = (),
     model: str | None = None,
 ) -> Background:
     """The background of a conversation as it was before a message; summaries and compaction are checked again.
 
     `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
-    that belong in the prompt. `periods` are those that the message names (composer.text.dates.periods), `mentioned` the
-    people whose names come with it, `model` the one whose last prompt's tokens do.
+    that belong in the prompt. `periods` are those that the message names (composer.text.dates.periods), `model` the one
+    whose last prompt's tokens come with it.
     """
-    found = await recall.background(
-        own, conversation, agent, before, MAX_SUMMARIES, people, periods, mentioned=mentioned, model=model
-    )
+    found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods, model=model)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None
     return replace(found, compaction=compaction, summaries=[item for item in found.summaries if own.admits(item)])
 

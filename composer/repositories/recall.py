@@ -93,8 +93,8 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Background:
     """What a turn needs before it searches. `settings` are JSON texts by key; `linked` are the other users of the same
-    person; `summaries` are oldest first, `tokens` counts those of each, by id. `names` are those of the people whom the
-    message mentions. `last_tokens` are those of the last prompt of the model: (counted by us, reported by the API).
+    person; `summaries` are oldest first, `tokens` counts those of each, by id. `last_tokens` are those of
+    the last prompt of the model: (counted by us, reported by the API).
     """
 
     settings: Mapping[str, str]
@@ -102,7 +102,6 @@ class Background:
     compaction: Compaction | None
     summaries: list[Item]
     tokens: Mapping[str, int] = field(default_factory=dict)
-    names: Mapping[uuid.UUID, str] = field(default_factory=dict)
     last_tokens: tuple[int, int] = (0, 0)
 
 
@@ -222,12 +221,11 @@ class Recall:
         people: Sequence[uuid.UUID],
         periods: Sequence[tuple[datetime, datetime]] = (),
         *,
-        mentioned: Sequence[uuid.UUID] = (),
         model: str | None = None,
     ) -> Background:
         """What a turn knows of its conversation, in one statement: the latest summaries of each tier, those of some
-        periods and the compaction of an agent's view, as of before a message; the linked users of `people`; the names
-        of the `mentioned`; the tokens of the last prompt of `model`; the tenant's settings."""
+        periods and the compaction of an agent's view, as of before a message; the linked users of `people`; the tokens
+        of the last prompt of `model`; the tenant's settings."""
         row = await self._sql.fetch_one(
             "recall_background",
             **readable_parameters(own),
@@ -239,7 +237,6 @@ class Recall:
             tiers=list(tiers),
             limits=list(tiers.values()),
             people=list(people),
-            ids=list(mentioned),
             model=model,
             starts=[start for start, _ in periods],
             ends=[end for _, end in periods],
@@ -256,7 +253,6 @@ class Recall:
             compaction_from_record(row["compaction"][0]) if row["compaction"] else None,
             [_summary(record) for record in row["summaries"]],
             {str(record[0]): record[8] for record in row["summaries"]},
-            dict(row["names"]),
             tuple(row["token_counts"][0]) if row["token_counts"] else (0, 0),
         )
 

@@ -34,6 +34,7 @@ _COMPOUND = re.compile(r"\w+(?:[.@/:\-]\w+)*(?:\+\+|#(?!\w))?")
 _PART = re.compile(r"[^\W_]+")
 _MENTION = re.compile(r"<@!?[^<>\s]+>|(?<![\w.])@[\w.\-]+")
 _AT = re.compile(r"(?<!\w)@(?=\w)")
+_EVERYBODY = ("channel", "here", "everyone")  # as chat platforms mention all who are in a room
 # Scripts without spaces between words; indexed by pairs of characters.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 
@@ -112,16 +113,16 @@ def query_terms(text: str, names: Collection[str]) -> list[str]:
 
 
 def with_plain_mentions(text: str, names: Collection[str]) -> str:
-    """A question in which each mention (`@name`) of somebody of these `names` is their name, as if it was typed. A name
-    is compared without regard to case, whole, and up to MAX_NAME_CHARS."""
-    wanted = [name.casefold()[:MAX_TERM_NAME_CHARS] for name in names if name.strip()]
-    if not wanted:
-        return text
+    """A question in which each mention (`@name`) is the name, as if it was typed, unless it is one of these `names` (of
+    agents) or of everybody in a room. Only the text and the agents count: whether we know somebody of that name is
+    nothing that the answer may depend on. A name is compared without regard to case, whole, and up to MAX_NAME_CHARS.
+    """
+    left_out = [name.casefold()[:MAX_TERM_NAME_CHARS] for name in (*names, *_EVERYBODY) if name.strip()]
 
     def plain(match: re.Match[str]) -> str:
         after = text[match.end() : match.end() + MAX_TERM_NAME_CHARS + 1].casefold()
-        named = any(after.startswith(name) and not after[len(name) : len(name) + 1].isalnum() for name in wanted)
-        return "" if named else match[0]
+        stays = any(after.startswith(name) and not after[len(name) : len(name) + 1].isalnum() for name in left_out)
+        return match[0] if stays else ""
 
     return _AT.sub(plain, text)
 

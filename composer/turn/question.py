@@ -1,11 +1,10 @@
 """What a question says and asks for: the text to embed, what to search for, and whose words count as its speakers'."""
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from composer import visibility
 from composer.layers import semantic, working
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Message
@@ -43,28 +42,22 @@ def text_to_embed(question: Message, participants: Participants) -> str:
     return in_first_person(embedding_text(asked_text(question)), people, participants.agents)
 
 
-def mentioned_users(question: Message) -> Sequence[uuid.UUID]:
-    """The users whom a question mentions, as many as count."""
-    return question.mentions[: visibility.MAX_PARTICIPANTS]
-
-
 def search_query(
     question: Message,
     agent: Agent,
     recent: Sequence[Message],
     vector: Vectors | None,
     agents: Sequence[Agent],
-    mentioned: Collection[str],
     rooms: Mapping[str, frozenset[str]],
 ) -> semantic.SearchQuery:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
-    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too. `agents` are those
-    of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
+    somebody is to name them; mentions of agents are left out. `agents` are those of the tenant, `rooms` the namespaces
+    of what the viewer may read here, by the names of rooms."""
     names = {question.author, *(message.author for message in recent)}
-    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], mentioned)
+    everyone = [name for each in agents for name in (each.name, each.slug)]
+    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], everyone)
     named, subject = rooms_named(text, rooms)
     words = query_terms(without_mentions(subject), names)
-    everyone = [name for each in agents for name in (each.name, each.slug)]
     return semantic.SearchQuery(
         embedding_text(text),
         vector,

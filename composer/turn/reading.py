@@ -8,7 +8,7 @@ A person may have linked several accounts, of Discord and of Slack: each is a *u
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
@@ -42,7 +42,6 @@ from composer.turn.question import (
     NO_PARTICIPANTS,
     Participants,
     asked_text,
-    mentioned_users,
     search_query,
     speakers_of,
     text_to_embed,
@@ -186,10 +185,9 @@ class Reader:
         """What recall finds for the request's message, apart from the message itself."""
         tx, question = snapshot.tx, request.message
         retrieval = self._retrieval_options(request, await tx.settings.all())
-        mentioned = await _mentioned(tx, question)
         agents = self._agents(request.tenant_id)
         rooms = rooms_by_name(access, readable)
-        query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, mentioned, rooms)
+        query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, rooms)
         now = question.at.astimezone(access.zone or self._zone(request.tenant_id))
         shown = semantic.Shown([question])
         # Who searches by hand gets what fits less well, too, but no noise beside it.
@@ -232,7 +230,6 @@ class Reader:
                 question,
                 speakers,
                 periods,
-                mentioned=mentioned_users(question),
                 model=None if tokenizer.exact else request.agent.model,
             )
         access = _with_linked_users(snapshot.access, background.linked)
@@ -240,9 +237,9 @@ class Reader:
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            agents, mentioned = self._agents(request.tenant_id), background.names.values()
+            agents = self._agents(request.tenant_id)
             rooms = rooms_by_name(access, readable)
-            query = search_query(question, request.agent, window.recent, snapshot.vector, agents, mentioned, rooms)
+            query = search_query(question, request.agent, window.recent, snapshot.vector, agents, rooms)
             query = await _as_plain(tx, query, kind, access, readable, speakers, since, now)
             in_view = [*(message for message, _ in window.related), *view.messages]
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
@@ -426,9 +423,3 @@ def _came_from(access: AccessContext, rows: Iterable[Tagged], names: Mapping[uui
 def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:
     """In a room, add the linked users of its people. In a DM or session those of the asker are known already."""
     return access if access.conversation.user_id is not None else replace(access, linked={**linked, **access.linked})
-
-
-async def _mentioned(tx: Transaction, question: Message) -> Collection[str]:
-    """The names of the people whom a question mentions."""
-    mentions = mentioned_users(question)
-    return (await tx.people.names(mentions)).values() if mentions else ()

@@ -398,7 +398,7 @@ ORDER BY near.at, near.seq
 
 -- name: recall_background
 -- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of
--- `people`; the names of the users `ids`; our count and the API's of the tokens of a model's last prompt (none without a
+-- `people`; our count and the API's of the tokens of a model's last prompt (none without a
 -- `model`; a prompt of a room's private time, or one cleared by erasure, does not affect later ones); the newest
 -- compaction of an agent's view that was made before a message; and, oldest first, the latest `limits` summaries of
 -- each tier in each namespace with the latest `within` of each tier that overlap each of some periods (`starts`,
@@ -409,7 +409,6 @@ SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDE
                   AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
              WHERE u.tenant_id = :tenant_id AND u.id = ANY (:people::uuid[])
              ORDER BY u.id, o.id) AS linked,
-       ARRAY(SELECT (id, name) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])) AS names,
        ARRAY(SELECT (t.counted_tokens, t.prompt_tokens) FROM turns AS t
              JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
              WHERE :model::text IS NOT NULL AND t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id
