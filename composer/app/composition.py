@@ -155,7 +155,7 @@ def build_models(base: Foundation, model: ChatModel | None) -> Models:
     """Build the meters over the configured models, or over `model`."""
     settings, directory = base.settings, base.directory
     chat = model or configured_chat_model(settings)
-    rules = UsageRules(configured_prices(settings), directory.budgets, directory.zone)
+    rules = UsageRules(settings.known_models, configured_prices(settings), directory.budgets, directory.zone)
     calls = CallLedger(base.database, base.clock, uuid.uuid4, rules, base.observer)
     uses_models = model is not None or settings.has_model_api
     return Models(

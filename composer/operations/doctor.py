@@ -237,7 +237,7 @@ class Doctor:
     def _probes(self, database: PostgresDatabase) -> CallLedger:
         """The ledger for what the doctor asks itself: of no tenant, and in no budget."""
         zone = self._settings.zone_of("")
-        rules = UsageRules(configured_prices(self._settings), lambda _: (), lambda _: zone)
+        rules = UsageRules(self._settings.known_models, configured_prices(self._settings), lambda _: (), lambda _: zone)
         return CallLedger(database, self._clock, uuid.uuid4, rules)
 
     async def extraction(self) -> str:

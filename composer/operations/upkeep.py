@@ -85,7 +85,7 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
             vectors = PostgresReembedding(url, database)
             directory = await TenantDirectory.load(settings, database)
             # No budget refuses it: who runs it has decided on it, and half of it is of no use.
-            rules = UsageRules(configured_prices(settings), lambda _: (), directory.zone)
+            rules = UsageRules(settings.known_models, configured_prices(settings), lambda _: (), directory.zone)
             meter = EmbeddingMeter(embedder, CallLedger(database, SystemClock(), uuid.uuid4, rules), tokenizer_for)
             await reembedding.reembed(vectors, database, reembedding.identity_of(embedder), meter, progress)
             return await vectors.status()

@@ -10,6 +10,7 @@ from composer.settings.agents import AgentSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
 from composer.settings.gateway import (
+    ANY_MODEL,
     DEFAULT_UPSTREAM,
     CommonUpstream,
     GatewaySettings,
@@ -190,9 +191,13 @@ class Settings(Table):
         others = [*([] if self.embedder == LOCAL_EMBEDDER else [self.embedder]), self.transcription_model]
         return (*self.named_models, *(name for name in others if name))
 
-    def is_priced(self, model: str) -> bool:
-        """Whether the price of a model is set, by its name with or without a provider's prefix."""
-        return model in self.prices or model.rsplit("/", 1)[-1] in self.prices
+    @property
+    def known_models(self) -> frozenset[str]:
+        """The models that are named anywhere. Other names may be what anybody has written."""
+        found = {*self.metered_models, *self.prices, *(self.gateway.models or ()), *self.gateway.memory_roles}
+        for tenant in self.tenants.values():
+            found |= {*(tenant.gateway.models or ()), *tenant.gateway.memory_roles}
+        return frozenset(found - {ANY_MODEL})
 
     @property
     def secrets(self) -> frozenset[str]:

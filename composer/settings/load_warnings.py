@@ -62,12 +62,13 @@ def _budget_warnings(settings: Settings) -> list[str]:
         for budget in settings.budgets
         if budget.agent is not None and budget.agent not in slugs
     ]
-    unpriced = [name for name in settings.metered_models if not settings.is_priced(name)]
+    unpriced = [name for name in settings.metered_models if name not in settings.prices]
     if unpriced and any(budget.money is not None for budget in settings.budgets):
         tables = ", ".join(f'[prices."{name}"]' for name in unpriced)
         found.append(
-            f"A budget is set in money, but no price for {', '.join(unpriced)}: what is used of "
-            f"{'it' if len(unpriced) == 1 else 'them'} counts in no money. Set {tables} in nexus.toml."
+            f"A budget is set in money, but no price for {', '.join(unpriced)}: "
+            f"{'it is' if len(unpriced) == 1 else 'they are'} not asked for what that budget is for. Set {tables} in "
+            "nexus.toml."
         )
     return found + [
         _too_small_sentence(budget, settings) for budget in settings.budgets if _too_small(budget, settings)
@@ -82,7 +83,7 @@ def _answering(budget: BudgetSettings, settings: Settings) -> list[tuple[int, De
         model = agent.model or settings.model
         if model is None or budget.agent not in (None, agent.slug):
             continue
-        price = settings.prices.get(model) or settings.prices.get(model.rsplit("/", 1)[-1])
+        price = settings.prices.get(model)
         money = Decimal(0)
         if price is not None:
             money = (SHORT_PROMPT_TOKENS * price.input + agent.reply_tokens * price.output) / 1_000_000

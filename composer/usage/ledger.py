@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta, tzinfo
@@ -19,11 +19,13 @@ from composer.ports.models import UsageAccount, WorkKind
 from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
 from composer.repositories.usage import NOT_ERASED, Amount, ErasureCount, Figures, LedgerKey, Spent
+from composer.text.cleaning import clean_line
 from composer.usage.budgets import Budget, BudgetPeriod, first_exceeded
 from composer.usage.prices import Prices
 
 logger = structlog.get_logger()
 
+OTHER: Final = "other"  # stands for a model that no setting names, and whose name anybody may have made up
 RESERVATION_LIFETIME: Final = timedelta(hours=1)  # of a reservation, should its process die before the call ends
 
 _WHEN: Final = {
@@ -34,8 +36,10 @@ _WHEN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class UsageRules:
-    """What the settings say of usage: the prices, and of each tenant its budgets and its time zone."""
+    """What the settings say of usage: the names of models that they have anywhere, the prices, and of each tenant its
+    budgets and its time zone."""
 
+    models: Collection[str]
     prices: Prices
     budgets: Callable[[uuid.UUID], Sequence[Budget]]
     zone: Callable[[uuid.UUID], tzinfo]
@@ -61,7 +65,7 @@ class CallLedger:
         self._database, self._clock, self._new_id, self._rules = database, clock, new_id, rules
         self._observer = observer or NoObserver()
         self._locks: defaultdict[uuid.UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._reported: set[tuple[str, uuid.UUID, Budget, date]] = set()  # what was logged of budgets
+        self._reported: set[tuple[object, ...]] = set()  # what was logged of budgets
 
     @asynccontextmanager
     async def reserved(
@@ -69,13 +73,16 @@ class CallLedger:
     ) -> AsyncGenerator[None, None]:
         """Count what a call may use as used while it runs; `most` is asked for it where a budget counts the call.
 
-        Raises BudgetUsedUp, and records that, when a budget has no room for it.
+        Raises BudgetUsedUp, and records that, when a budget has no room for it, or is in money and the model has no
+        price.
         """
         slug = _slug(account)
         budgets = [each for each in self._rules.budgets(account.tenant_id) if each.counts(account.kind, slug)]
         if not budgets:
             yield
             return
+        if not self.may_ask(account, model):
+            await self._refuse_unpriced(account, model)
         reservation, wanted = self._new_id(), Spent(True, account.kind, slug, await most())
         try:
             exceeded = await self._reserve(account, reservation, wanted, budgets)
@@ -84,6 +91,12 @@ class CallLedger:
             yield
         finally:
             await self._release(account, reservation)
+
+    def may_ask(self, account: UsageAccount, model: str) -> bool:
+        """Whether a model may be asked: any, or where a budget in money counts the work, one with a price."""
+        slug, has_price = _slug(account), self._rules.prices.of(model) is not None
+        budgets = () if has_price else self._rules.budgets(account.tenant_id)
+        return not any(each.money is not None and each.counts(account.kind, slug) for each in budgets)
 
     async def _reserve(
         self, account: UsageAccount, reservation: uuid.UUID, wanted: Spent, budgets: Sequence[Budget]
@@ -105,6 +118,25 @@ class CallLedger:
                 await tx.usage.release(reservation)
         except NexusError as error:
             logger.warning("usage.not_released", kind=account.kind.value, error=for_operator(error))
+
+    async def _refuse_unpriced(self, account: UsageAccount, model: str) -> None:
+        await self.record(account, model, Figures(refused=1), await self.begin(account))
+        known = self._known(model)
+        if ("budget.no_price", account.tenant_id, known) not in self._reported:
+            self._reported.add(("budget.no_price", account.tenant_id, known))
+            logger.warning("budget.no_price", tenant=str(account.tenant_id), kind=account.kind.value, model=known)
+        named = self._rules.prices.named()
+        sentence = (
+            f"The model '{clean_line(model, 100)}' has no price, and what it uses is limited in money, so it is not "
+            f"asked: {named}. Whoever runs Nexus can set one in nexus.toml, for exactly this name."
+        )
+        if account.kind is WorkKind.GATEWAY:  # who asks has chosen the model
+            raise BudgetUsedUp(sentence)
+        raise BudgetUsedUp(
+            "What may be spent here is limited in money, and the model that answers here has no price, so I can't "
+            "answer: tell whoever runs Nexus.",
+            operator=sentence,
+        )
 
     async def _refuse(self, account: UsageAccount, model: str, budget: Budget, wanted: Amount) -> None:
         too_small = not budget.holds(wanted)  # also when nothing of it is used
@@ -164,12 +196,12 @@ class CallLedger:
             return None
 
     async def record(self, account: UsageAccount, model: str, figures: Figures, begun: ErasureCount) -> None:
-        """Add a call to the ledger; `begun` is what `begin` gave. A failure is logged: what the model gave counts more
-        than its record."""
+        """Add a call to the ledger; `begun` is what `begin` gave. A model that no setting names is OTHER there. A
+        failure is logged: what the model gave counts more than its record."""
         outcome = (
             CallOutcome.REFUSED if figures.refused else CallOutcome.FAILED if figures.failures else CallOutcome.DONE
         )
-        used = Usage(figures.prompt_tokens, figures.completion_tokens, figures.cached_tokens)
+        used, model = Usage(figures.prompt_tokens, figures.completion_tokens, figures.cached_tokens), self._known(model)
         self._observer.model_called(account.kind, model, outcome, used)
         agent = None if account.agent is None else account.agent.id
         day = self._today(account.tenant_id)
@@ -181,6 +213,9 @@ class CallLedger:
             logger.warning("usage.not_recorded", kind=account.kind.value, error=for_operator(error))
         except Exception as error:
             logger.error("usage.not_recorded", kind=account.kind.value, **where_raised(error))
+
+    def _known(self, model: str) -> str:
+        return model if model in self._rules.models else OTHER
 
     def _today(self, tenant: uuid.UUID) -> date:
         return self._clock.now().astimezone(self._rules.zone(tenant)).date()

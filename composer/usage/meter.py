@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError, PromptTooLong, for_operator
-from composer.model import Agent, Usage
+from composer.model import Usage
 from composer.ports.clock import Clock
 from composer.ports.models import (
     TOKENS_PER_MESSAGE,
@@ -74,14 +74,14 @@ class Meter:
                 yield chunk
             return
         most = partial(self._estimate, work, messages)
-        async with self._ledger.reserved(work.account, work.agent.model, most):
+        async with self._ledger.reserved(work.account, self._models(work)[0], most):
             async for chunk in self._ask_in_turn(work, messages):
                 yield chunk
 
     async def _ask_in_turn(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Ask the agent's model, and each of its fallback models when the one before fails before it has said anything.
         A prompt that is too long for a model is no failure of the model."""
-        models = self._models(work.agent)
+        models = self._models(work)
         for place, model in enumerate(models):
             call = _Call(model)
             try:
@@ -98,10 +98,11 @@ class Meter:
                 self._breaker.record_success(model)
                 return
 
-    def _models(self, agent: Agent) -> list[str]:
-        """The models to ask, without those that keep failing; if all do, the agent's own."""
-        named = dict.fromkeys((agent.model, *agent.fallback_models))
-        return [model for model in named if not self._breaker.is_open(model)] or [agent.model]
+    def _models(self, work: Work) -> list[str]:
+        """The models to ask, without those that may not be asked, and those that keep failing; if all do, the first."""
+        named = dict.fromkeys((work.agent.model, *work.agent.fallback_models))
+        allowed = [model for model in named if self._ledger.may_ask(work.account, model)] or [work.agent.model]
+        return [model for model in allowed if not self._breaker.is_open(model)] or allowed[:1]
 
     async def _record(self, work: Work, call: _Call, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         """Ask one model, and add what that used to the ledger, however it ends."""
@@ -126,7 +127,7 @@ class Meter:
         """The most that a call is expected to use, by the dearest of the models that may be asked."""
         agent = work.agent
         usage = Usage(await self._count(agent.model, [*messages, *_offered(work)]), agent.reply_tokens)
-        costs = (self._ledger.cost(model, usage) for model in self._models(agent))
+        costs = (self._ledger.cost(model, usage) for model in self._models(work))
         return Amount(usage.prompt_tokens + usage.completion_tokens, max(costs))
 
     async def _figures(self, call: _Call, messages: Sequence[ChatMessage]) -> Figures:

@@ -7,6 +7,7 @@ from typing import Final
 
 from composer.model import Usage
 
+MAX_NAMED: Final = 12  # models, in one sentence
 PER: Final = 1_000_000  # tokens, that a price is for
 
 
@@ -34,8 +35,15 @@ class Prices:
     currency: str = "USD"
 
     def of(self, model: str) -> Price | None:
-        """The price of a model, by its name with or without a provider's prefix; None when none is set."""
-        return self.by_model.get(model) or self.by_model.get(model.rsplit("/", 1)[-1])
+        """The price that is set for exactly this name; None without one. A server may take another spelling, or a name
+        with a date or a provider, for another model."""
+        return self.by_model.get(model)
+
+    def named(self) -> str:
+        """The models that have a price, for people: "models with a price: gpt-4o, gpt-4.1 and 3 more"."""
+        names, more = sorted(self.by_model)[:MAX_NAMED], len(self.by_model) - MAX_NAMED
+        shown = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+        return f"models with a price: {shown}" if shown else "no model has a price"
 
     def cost(self, model: str, usage: Usage) -> Decimal | None:
         """What a call cost; None when the model's price is not set."""

@@ -8,6 +8,7 @@ from typing import Final
 from composer.model import ConversationKind
 from composer.repositories.operations import Total
 from composer.repositories.usage import NO_ONE_ID, Dimension, Figures, UsageRow
+from composer.text.cleaning import clean_line
 from composer.text.counts import counted
 from composer.text.names import speaker_label, title_label
 from composer.usage.prices import Prices
@@ -101,4 +102,4 @@ def _name(row: UsageRow, by: Dimension) -> tuple[str, bool]:
         case Dimension.ROOM:
             return (PRIVATE_ROOMS, True) if row.name is None else (f"#{title_label(row.name)}", False)
         case _:
-            return row.key, False
+            return clean_line(row.key), False

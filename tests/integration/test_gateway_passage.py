@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from decimal import Decimal
 from typing import Any, Final
 
 import httpx2
@@ -12,7 +13,14 @@ from pydantic import BaseModel, SecretStr
 
 from bot.web.gateway import relay
 from composer.ports.models import TOKENS_PER_PROMPT, WorkKind
-from composer.settings import BudgetSettings, PlanSettings, Settings
+from composer.settings import (
+    BudgetSettings,
+    PlanSettings,
+    PriceSettings,
+    Settings,
+    TenantGatewaySettings,
+    TenantSettings,
+)
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Hang, Raw, Say
@@ -382,6 +390,66 @@ async def test_budgets_and_plans_are_kept_before_the_request_is_sent(settings: S
         with pytest.raises(openai.RateLimitError, match="used up"):
             await client.responses.create(model=MODEL, input="hi", max_output_tokens=50)
         assert len(stage.upstream.requests) == 1
+
+
+PRICED: Final = {MODEL: PriceSettings(input=Decimal(1_000), output=Decimal(1_000))}
+NAMES: Final = ["GPT-4o", " gpt-4o", "openai/gpt-4o", "gpt-4o-2024-11-20", "gpt-4o\n", "my diagnosis is zq"]
+
+
+async def test_a_budget_in_money_asks_no_model_without_a_price(settings: Settings) -> None:
+    budgets = (BudgetSettings(per="day", money=Decimal("0.5"), kind="gateway"),)
+    async with gateway_stage(settings, {"models": ["*"]}, budgets=budgets, prices=PRICED) as stage:
+        client = await stage.client(headers=OFF)
+        for name in NAMES:
+            with pytest.raises(openai.RateLimitError, match=r"has no price.* models with a price: gpt-4o") as refused:
+                await client.chat.completions.create(model=name, messages=HI, max_tokens=20)
+            assert "\n" not in refused.value.message
+            with pytest.raises(openai.RateLimitError, match="has no price"):
+                await client.embeddings.create(model=name, input="hi")
+        assert not stage.upstream.requests
+        await client.chat.completions.create(model=MODEL, messages=HI, max_tokens=20)
+        assert len(stage.upstream.requests) == 1
+
+
+async def test_a_budget_in_money_of_other_work_or_in_tokens_asks_any_model(settings: Settings) -> None:
+    budgets = (BudgetSettings(per="day", tokens=10**6), BudgetSettings(per="day", money=Decimal(1), kind="answers"))
+    async with gateway_stage(settings, {"models": ["*"]}, budgets=budgets, prices=PRICED) as stage:
+        client = await stage.client(headers=OFF)
+        await client.chat.completions.create(model="of-tomorrow", messages=HI, max_tokens=20)
+
+
+async def test_a_call_costs_what_was_asked_for_whatever_the_answer_is_named(settings: Settings) -> None:
+    budgets = (BudgetSettings(per="day", money=Decimal(10)),)
+    async with gateway_stage(settings, {"models": ["*"]}, budgets=budgets, prices=PRICED) as stage:
+        client = await stage.client(headers=OFF)
+        usage = {"prompt_tokens": 2, "completion_tokens": 3}
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi"}}
+        body = {"id": "c", "object": "chat.completion", "created": 0, "model": "free", "choices": [choice]}
+        stage.upstream.script.append(Raw(json.dumps(body | {"usage": usage}).encode(), "application/json"))
+        await client.chat.completions.create(model=MODEL, messages=HI, max_tokens=20)
+        await until(lambda: _has_cost(stage, Decimal("0.005")))
+
+
+async def _has_cost(stage: GatewayStage, cost: Decimal) -> bool:
+    return await stage.rows("SELECT model, cost FROM model_usage") == [(MODEL, cost)]
+
+
+async def test_only_models_that_a_setting_names_are_stored_by_their_names(settings: Settings) -> None:
+    tenants = {"other": TenantSettings(gateway=TenantGatewaySettings(models=("of-another-tenant",)))}
+    gateway = {"models": ["*", "listed"], "memory_roles": {"of-a-role": "user"}}
+    async with gateway_stage(settings, gateway, prices=PRICED, tenants=tenants) as stage:
+        client = await stage.client(headers=OFF)
+        known = {MODEL, "listed", "of-a-role", "of-another-tenant"}
+        for name in (*known, *NAMES, *(f"m-{number}" for number in range(20)), "a\n  gpt-4o: 0 calls", "\u202eevil"):
+            await client.chat.completions.create(model=name, messages=HI, max_tokens=20)
+        await until(lambda: _has_models(stage, {*known, "other"}))
+
+
+async def _has_models(stage: GatewayStage, names: set[str]) -> bool:
+    calls = await stage.rows("SELECT sum(calls) FROM model_usage")
+    rows = await stage.rows("SELECT model FROM model_usage")
+    assert {name for (name,) in rows} <= names
+    return calls == [(len(names) - 1 + len(NAMES) + 22,)]
 
 
 LONG: Final = "word " * 1_000

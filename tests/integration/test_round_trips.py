@@ -125,7 +125,7 @@ async def test_a_call_of_a_model_takes_one_round_trip_before_it_and_one_after_it
 ) -> None:
     await harness.say("alice", "hello", room="general")
     here = harness.workspace()
-    rules = UsageRules(Prices({}), lambda _: (), lambda _: UTC)
+    rules = UsageRules((), Prices({}), lambda _: (), lambda _: UTC)
     ledger = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
     account = UsageAccount(here.tenant_id, WorkKind.ANSWER, None, room_id(here, "general"), user_id(here, "alice"))
     calls.clear()

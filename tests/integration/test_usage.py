@@ -33,7 +33,7 @@ from composer.workspace import conversation_id, user_id
 from tests.support.canaries import place
 from tests.support.databases import service_url
 from tests.support.harness import START, AppHarness, open_harness
-from tests.support.model_server import Fail, ModelServer, Say
+from tests.support.model_server import Fail, ModelServer, Raw, Say
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -260,7 +260,7 @@ class Gate:
 
 async def test_a_call_that_is_running_counts_with_the_most_that_it_may_use(harness: AppHarness) -> None:
     tenant, gate = harness.workspace().tenant_id, Gate()
-    rules = UsageRules(Prices({}), lambda _: [Budget(BudgetPeriod.DAY, tokens=1_500)], lambda _: UTC)
+    rules = UsageRules((), Prices({}), lambda _: [Budget(BudgetPeriod.DAY, tokens=1_500)], lambda _: UTC)
     calls = CallLedger(harness.app.database, harness.clock, uuid.uuid4, rules)
     meter = Meter(calls, gate, tokenizer_for, harness.clock)
     work = Work(tenant, WorkKind.ANSWER, replace(harness.app.directory.agents(tenant)[0], model="m"))
@@ -293,6 +293,31 @@ async def test_without_a_budget_left_summaries_are_extractive(settings: Settings
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         assert office.models_asked == []
         assert await office.rows("SELECT model FROM summaries") == [("extractive",)]
+
+
+async def test_a_budget_in_money_asks_only_models_with_a_price(settings: Settings) -> None:
+    budget = BudgetSettings(per="day", money=Decimal(100))
+    async with paid(settings, budget, agent={"model": "unpriced"}) as office:
+        reply = await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert (reply.failed, office.server.requests) == (True, [])
+        assert "has no price, so I can't answer: tell whoever runs Nexus." in reply.text
+    async with paid(settings, budget, agent={"model": "unpriced", "fallback_models": ("also-unpriced", "m")}) as office:
+        reply = await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert (reply.failed, office.models_asked) == (False, ["m"])
+
+
+@pytest.mark.parametrize("prompt", [0, 1, -5, 10**12, "many", None])
+async def test_of_an_answer_whose_usage_can_not_be_true_our_own_count_is_recorded(
+    settings: Settings, prompt: Any
+) -> None:
+    async with paid(settings) as office:
+        usage = {"prompt_tokens": prompt, "completion_tokens": 0}
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello."}}
+        body = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+        office.server.script.append(Raw(json.dumps(body).encode(), "application/json"))
+        await office.harness.ask("alice", f"@nexus hello? {'word ' * 2_000}", **ROOM)
+        figures = "SELECT calls, estimated, prompt_tokens BETWEEN 2000 AND 5000, completion_tokens FROM model_usage"
+        assert await office.rows(figures) == [(1, 1, True, 3)]
 
 
 # --- fallback models --------------------------------------------------------------------------------------------------
@@ -451,7 +476,7 @@ async def running_call(office: Paid, where: dict[str, Any]) -> AsyncIterator[Pai
     harness, gate = office.harness, Gate()
     workspace = harness.workspace()
     other = await PostgresDatabase.open(service_url(harness.app.settings.database_url), connections=2)
-    rules = UsageRules(Prices({}), lambda _: [], lambda _: UTC)
+    rules = UsageRules((), Prices({}), lambda _: [], lambda _: UTC)
     meter = Meter(CallLedger(other, harness.clock, uuid.uuid4, rules), gate, tokenizer_for, harness.clock)
     agent = replace(harness.app.directory.agents(workspace.tenant_id)[0], model="other")
     alice = user_id(workspace, "alice")

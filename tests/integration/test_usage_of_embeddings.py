@@ -183,7 +183,7 @@ class Processes:
     async def ask(self) -> str:
         """Ask by a meter of a process of its own."""
         app, tenant = self.harness.app, self.harness.workspace().tenant_id
-        rules = UsageRules(Prices({}), lambda _: [Budget(BudgetPeriod.DAY, tokens=self.tokens)], lambda _: UTC)
+        rules = UsageRules((), Prices({}), lambda _: [Budget(BudgetPeriod.DAY, tokens=self.tokens)], lambda _: UTC)
         calls = CallLedger(app.database, self.harness.clock, uuid.uuid4, rules)
         meter = Meter(calls, self, tokenizer_for, self.harness.clock)
         work = Work(tenant, WorkKind.ANSWER, replace(app.directory.agents(tenant)[0], model="m"))

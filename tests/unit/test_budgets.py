@@ -26,11 +26,18 @@ SPENT = [
 def test_cached_tokens_cost_their_own_price_and_are_not_counted_twice() -> None:
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=250_000)
     assert PRICES.cost("small", usage) == Decimal("0.30") + Decimal("0.025") + Decimal("0.80")
-    assert PRICES.cost("provider/small", usage) == PRICES.cost("small", usage)
 
 
-def test_a_model_without_a_price_costs_nobody_knows_what() -> None:
-    assert PRICES.cost("large", Usage(10, 10)) is None
+@pytest.mark.parametrize("name", ["large", "provider/small", "Small", " small", "small-2026-11-20", "small\n", ""])
+def test_another_name_than_the_one_with_a_price_has_none(name: str) -> None:
+    assert (PRICES.of(name), PRICES.cost(name, Usage(10, 10))) == (None, None)
+
+
+def test_models_with_a_price_are_named_as_far_as_a_sentence_goes() -> None:
+    assert Prices({}).named() == "no model has a price"
+    assert PRICES.named() == "models with a price: small"
+    many = Prices({f"m{number:02}": PRICES.by_model["small"] for number in range(20)})
+    assert many.named().endswith("m10, m11 and 8 more")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def run(
     platforms = set[str]() if jobs and not wanted else read_or_fail(lambda: serving.chosen(settings, wanted))
     with_jobs = jobs or not wanted
     port = serving.opens_port(settings, platforms, requested=web)
-    metrics = Metrics(settings.metered_models) if port else None
+    metrics = Metrics(settings.known_models) if port else None
     run_in_app(
         settings,
         lambda app: serving.serve(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 from fastapi import Request, Response
 
 from bot.web.credentials import CHALLENGE, credential_check, texts_of
@@ -35,6 +36,7 @@ from composer.text.work import COUNTED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
+MAX_FOUND_ROLES: Final = 1_000
 OFF: Final = "off"
 MEMORY: Final = b"x-nexus-memory"
 
@@ -66,7 +68,8 @@ class Gateway:
         self._app = app
         self.upstreams = Upstreams()
         self.models = ModelLists(self.upstreams)
-        self._found_roles: dict[tuple[str, str], MemoryRole] = {}  # by server and model, where another was refused
+        # By server and model, where another was refused. Clients name models as they like.
+        self._found_roles: LRUCache[tuple[str, str], MemoryRole] = LRUCache(MAX_FOUND_ROLES)
 
     async def close(self) -> None:
         """Close the connections to the upstreams."""
