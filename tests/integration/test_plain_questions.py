@@ -392,12 +392,3 @@ async def test_a_model_is_asked_with_what_answers(modelled: AppHarness, model: M
         await modelled.ask("alice", f"@nexus {question}", **ROOM)
         assert found in model.shown[-1]
         assert not any(secret in model.shown[-1] for secret in SECRET)
-
-
-async def test_who_is_mentioned_is_named_whether_or_not_they_ever_wrote(harness: AppHarness) -> None:
-    """Whether somebody has ever written, in private, is nothing that an answer to another may depend on."""
-    question = "@gwen @nexus what did we decide?"
-    await harness.command("alice", "/nexus rooms on", **DM)
-    before = await sent(harness, "alice", question, **DM)
-    await harness.say("gwen", "My knee hurts, too.", **DM)
-    assert await sent(harness, "alice", question, **DM) == before
