@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -349,7 +348,6 @@ class _LogClock:
         self.now, self._started = then, True
 
 
-@lru_cache(maxsize=256)
 def _written_day(written: str) -> date | None:
     """A day in words, in English or in the language of somebody's program; None where there is none."""
     iso = _ISO_DAY.search(written)

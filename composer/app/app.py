@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -25,6 +26,7 @@ from composer.app.composition import (
     restart_servers,
 )
 from composer.audit.log import AuditLog
+from composer.caches import empty_caches
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
@@ -48,6 +50,7 @@ from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.database import Transaction
+from composer.repositories.erasure import ERASED
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.repositories.imports import ImportRun
@@ -67,7 +70,7 @@ from composer.stores.models.configured import (
     configured_extraction,
     extraction_notice,
 )
-from composer.stores.models.tokens import clear_chunk_caches, tokenizer_for
+from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.tiers import SummaryTiers
 from composer.turn.compose import Composer
 from composer.turn.drafting import Drafter
@@ -188,7 +191,7 @@ class App:
             logger.warning("exports.not_deleted", error=str(error))
         self.indexer.due(tenant)
         self.erasures.emit()
-        clear_chunk_caches()
+        empty_caches()
         try:
             await self.cache.erase(sorted(receipt.conversations))
         except Unavailable:
@@ -225,7 +228,7 @@ async def open_app(
         app = _build(stack, base, model)
         stack.push_async_callback(app.file_texts.stop)
         stack.push_async_callback(app.turns.stop)
-        await base.locks.open(app.turns.on_notice, app.turns.on_lost)
+        await base.locks.open(partial(_on_notice, app.turns), partial(_on_lost, app.turns))
         if index and app.extractions is not None:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
         if index:
@@ -235,6 +238,20 @@ async def open_app(
         if settings.database_url is None or settings.redis_url is None:
             stack.push_async_callback(_cancelled, asyncio.create_task(restart_servers(settings, servers)))
         yield app
+
+
+def _on_notice(turns: TurnWorker, notice: str) -> None:
+    """Hear what a process says to all."""
+    if notice == ERASED:
+        empty_caches()
+    else:
+        turns.on_notice(notice)
+
+
+def _on_lost(turns: TurnWorker) -> None:
+    """The connection broke by which this process hears the others: something may have been erased meanwhile."""
+    empty_caches()
+    turns.on_lost()
 
 
 def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> App:
@@ -252,7 +269,6 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         priority,
         extraction,
         quarantined=directory.quarantine,
-        erased=clear_chunk_caches,
     )
     answering = build_answering(stack, base, models, reading, indexer, priority, memberships)
     extractor = build_extractor(stack, settings, models) if extraction is Extraction.MEM0 else None

@@ -9,7 +9,6 @@ from datetime import tzinfo
 from typing import Final
 
 import structlog
-from cachetools import LRUCache
 
 from composer import visibility
 from composer.entries.access import access_for_reading
@@ -25,7 +24,6 @@ from composer.repositories.entries import Entry, EntryValues, tokens_of
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.text.cleaning import clean_text, is_storable
-from composer.text.digests import text_digest
 from composer.text.masking import mask
 from composer.text.terms import query_terms, terms
 from composer.visibility import Readable
@@ -41,7 +39,6 @@ FILTERED_CANDIDATES: Final = 600  # by meaning, and as many by words, of which t
 MAX_ANSWER_FACTS: Final = 5  # facts and landmarks of one answer
 MIN_ENTRY_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
 CUT_SNIPPET: Final = " …"  # ends a text of which a part is shown
-MAX_VECTORS: Final = 2_000  # of questions, kept in memory for when they are asked again
 FACT: Final = "fact"
 LANDMARK: Final = "landmark"
 
@@ -93,7 +90,7 @@ class SearchResult:
 
 
 class EntrySearch:
-    """Searches entries. It keeps the vectors of questions, for who asked them alone, and no words of them."""
+    """Searches entries. It keeps nothing of a question."""
 
     def __init__(
         self,
@@ -109,7 +106,6 @@ class EntrySearch:
         self._retrieval = retrieval
         self._zone = zone
         self._clock = clock
-        self._vectors: LRUCache[tuple[uuid.UUID, uuid.UUID, bytes], Vectors] = LRUCache(MAX_VECTORS)
 
     async def search(self, reader: EntryReader, question: EntryQuestion) -> SearchResult:
         """What fits a question, of what its reader may read as of this moment.
@@ -194,18 +190,15 @@ class EntrySearch:
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone
         are searched."""
-        said = embedding_text(text)
-        key = (reader.tenant_id, reader.user, text_digest(said))
-        if key not in self._vectors:
-            account = UsageAccount(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
-            try:
-                self._vectors[key] = (await self._embedder.embed([said], account))[0]
-            except BudgetUsedUp:
-                return None
-            except Unavailable as error:
-                logger.warning("embedder.unavailable", error=for_operator(error))
-                return None
-        return self._vectors[key]
+        account = UsageAccount(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
+        try:
+            vector: Vectors = (await self._embedder.embed([embedding_text(text)], account))[0]
+        except BudgetUsedUp:
+            return None
+        except Unavailable as error:
+            logger.warning("embedder.unavailable", error=for_operator(error))
+            return None
+        return vector
 
 
 def _still_says(present: EntryValues, given: EntryValues) -> bool:

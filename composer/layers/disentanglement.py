@@ -21,8 +21,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Final
 
-from cachetools import LRUCache
-
+from composer.caches import OwnedCache
 from composer.model import Message
 from composer.text.digests import text_hash
 from composer.text.terms import STOP_WORDS
@@ -69,24 +68,26 @@ _NAME_DECAY: Final = _decay(80.0)  # names and words
 _PAIR_DECAY: Final = _decay(150.0)  # messages between the same two people
 
 
-# The same messages are compared turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
-_word_hashes: LRUCache[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by text_hash()
-_mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed every turn; new with every twentieth message
+# The same messages are compared turn after turn. The owner is the namespace that they are filed under.
+_word_hashes: Final = OwnedCache[tuple[tuple[int, ...], tuple[int, ...]]](25_000)  # by text_hash()
+_mixed_results: Final = OwnedCache[bool](500)  # needed every turn; new with every twentieth message
 
 
-def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The hashes of a text's words in their order, each once, without stop words.
+def _words(message: Message) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The hashes of a message's words in their order, each once, without stop words.
 
     First those of words that are not written with an `@`, then those of all words, without the `@`.
     """
-    key = text_hash(text)
-    known = _word_hashes.get(key)
+    text = message.text[:MAX_REPLY_CHARS]
+    owner, key = message.namespace, text_hash(text)
+    known = _word_hashes.get(owner, key)
     if known is None:
         found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
         words = [word for word in found if word not in STOP_WORDS]
         plain = tuple(hash(word) for word in words if word[0] != "@")
         bare = tuple(hash(word.lstrip("@")) for word in words)
-        known = _word_hashes[key] = (plain, plain if bare == plain else bare)
+        known = (plain, plain if bare == plain else bare)
+        _word_hashes.put(owner, known, key)
     return known
 
 
@@ -142,9 +143,11 @@ def is_busy(messages: Sequence[Message]) -> bool:
         (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to, m.at)
         for m in messages
     )
-    known = _mixed_results.get(key)
+    owner = messages[-1].namespace
+    known = _mixed_results.get(owner, key)
     if known is None:
-        known = _mixed_results[key] = _mixed(messages)
+        known = _mixed(messages)
+        _mixed_results.put(owner, known, key)
     return known
 
 
@@ -166,7 +169,7 @@ def _sender(message: Message) -> Hashable:
 def _links(messages: Sequence[Message]) -> list[dict[int, float]]:
     """For each message the messages that it is linked to, in both directions, each with the probability that none of
     the links between the two holds."""
-    words, bare = zip(*(_words(message.text[:MAX_REPLY_CHARS]) for message in messages), strict=True)
+    words, bare = zip(*map(_words, messages), strict=True)
     finder = _LinkFinder(messages, words)
     for n in range(len(messages)):
         finder.add(n, words[n], bare[n])

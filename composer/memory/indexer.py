@@ -48,17 +48,14 @@ class Indexer:
         extraction: Extraction = Extraction.PATTERN,
         *,
         quarantined: Callable[[uuid.UUID], Collection[Trust]],
-        erased: Callable[[], None],
     ) -> None:
-        """`quarantined` says whose statements wait for approval in a tenant. `erased` is called after texts were
-        erased: caches that hold pieces of them are cleared."""
+        """`quarantined` says whose statements wait for approval in a tenant."""
         self._database = database
         self._priority = priority
         self._extraction = extraction
         self._quarantined = quarantined
         self._clock = clock
         self._embedder = embedder
-        self._erased = erased
         self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
         self._fresh: set[uuid.UUID] = set()  # tenants of which nothing was done since the start
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
@@ -199,7 +196,6 @@ class Indexer:
             if answered:
                 # The posted answers stay: they belong to their readers.
                 await forget(tx, list(answered), [], self._clock.now(), posts_stay=set(answered.values()))
-        self._erased()
 
 
 def _log_attempt(state: RetryCallState) -> None:

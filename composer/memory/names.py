@@ -11,7 +11,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.people import NAMELESS
 
 # No letter or digit follows the last one, but one of a script that is written without spaces may.
-_WORD_ENDS: Final = r"(?!(?<=\w)_*[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+_WORD_ENDS: Final = re.compile(r"(?!(?<=\w)_*[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 
 
 async def names_of(tx: Transaction, users: Sequence[uuid.UUID]) -> set[str]:
@@ -23,10 +23,20 @@ def without_mentions_of(names: Collection[str], text: str, others: Collection[st
     """A text in which whole mentions of these names are blanked: neither the beginning of a longer word, nor that of a
     longer name among those of the `others` whom it mentions."""
     known = sorted({*names, *others} - {""}, key=len, reverse=True)
-    if not known:
-        return text
-    pattern = re.compile(rf"@({'|'.join(map(re.escape, known))}){_WORD_ENDS}")
-    return pattern.sub(lambda found: f"@{NAMELESS}" if found[1] in names else found[0], text)
+    parts, end = [], 0
+    while known and (start := text.find("@", end)) >= 0:
+        parts.append(text[end : start + 1])
+        end = start + 1
+        # No pattern with the names in it: `re` would keep it.
+        named = next((each for each in known if _is_named(text, each, end)), "")
+        parts.append(NAMELESS if named and named in names else named)
+        end += len(named)
+    return "".join((*parts, text[end:]))
+
+
+def _is_named(text: str, name: str, start: int) -> bool:
+    """Whether a name stands at a place of a text, and ends there."""
+    return text.startswith(name, start) and _WORD_ENDS.match(text, start + len(name)) is not None
 
 
 async def blank_names(tx: Transaction, users: Sequence[uuid.UUID], names: Collection[str], now: datetime) -> Receipt:

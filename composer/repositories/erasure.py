@@ -11,6 +11,7 @@ from typing import Any, Final
 from composer.ports.database import Statements
 from composer.repositories.recall import episode_id_of
 
+ERASED: Final = "erased"  # what a process says to all processes once it has erased something
 ERASURE_PAGE: Final = 2_000  # texts that are read at once
 # What a prompt drew on, as it was read: messages and episodes (id, text, files: `Attachment.words`), memories and facts
 # (id, None, ()).

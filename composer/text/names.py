@@ -7,7 +7,6 @@ from functools import cache, lru_cache
 from typing import Final
 
 from composer.text.cleaning import clean_line, normalised, shorten
-from composer.text.digests import text_digest
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
@@ -15,12 +14,8 @@ DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "a
 NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
-MAX_CACHED_NAMES: Final = 20_000  # 2 MB
+MAX_CACHED_AGENTS: Final = 100  # lists of agents, of as many organisations
 MAX_CACHED_LETTERS: Final = 4_000  # as many as the names of a few languages take
-
-# Every message comes with a name, mostly one that came before. By digests: a person may be forgotten meanwhile. Texts
-# are read in several threads, so this is a plain dict, whose single operations are atomic.
-_taken: dict[bytes, bool] = {}
 
 _WORD: Final = re.compile(r"[^\W_]+")
 # What sets off times, marks and headings in a prompt, and what Unicode has that looks like it.
@@ -58,21 +53,15 @@ def person_name(name: str, agents: Collection[str]) -> str:
     Whoever is called like one of `agents` (their names and slugs), also with other letters that look the same, or like
     "You", "Assistant" or "System", becomes "a person named …".
     """
-    cleaned = clean_line(name)
-    return f"a person named {cleaned}" if _is_taken(cleaned, agents) else cleaned
+    cleaned, named = clean_line(name), _reserved_looks(tuple(agents))
+    is_taken = looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named
+    return f"a person named {cleaned}" if is_taken else cleaned
 
 
-def _is_taken(cleaned: str, agents: Collection[str]) -> bool:
-    """Whether a cleaned name can be taken for one of the agents or a role: worked out once for each name."""
-    key = text_digest("\n".join((cleaned, *agents)))  # each of them is one line
-    known = _taken.get(key)
-    if known is None:
-        named = {_look(other) for other in (*ROLES, *agents)}
-        known = bool(looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named)
-        if len(_taken) >= MAX_CACHED_NAMES:
-            _taken.clear()
-        _taken[key] = known
-    return known
+@lru_cache(maxsize=MAX_CACHED_AGENTS)
+def _reserved_looks(agents: tuple[str, ...]) -> frozenset[str]:
+    """What the names of the settings' agents and those of roles look like."""
+    return frozenset(map(_look, (*ROLES, *agents)))
 
 
 def speaker_label(name: str) -> str:
@@ -104,11 +93,13 @@ def looks(name: str) -> frozenset[str]:
     letter of ASCII that it can be confused with (Unicode's confusables, as UTS #39 uses them; small capitals, letters
     in circles, squares and flags). A sign may stand for a letter, or be an ornament.
     """
-    return frozenset({_look(name), _look(_without_signs(name))} - {""})
+    return frozenset({_look(each) for each in {name, _without_signs(name)}} - {""})
 
 
 def _without_signs(name: str) -> str:
-    return "".join(each for each in name if not unicodedata.category(each).startswith("S"))
+    if name.isalnum():
+        return name
+    return "".join(each for each in name if unicodedata.category(each)[0] != "S")
 
 
 def _look(name: str) -> str:
@@ -122,7 +113,7 @@ def _undecorated(name: str) -> set[str]:
     found = set[str]()
     waiting = [
         "".join(_DECORATIONS.get(_shape(word), word) for word in _plain_words(each))
-        for each in (name, _without_signs(name))
+        for each in {name, _without_signs(name)}
     ]
     while waiting:
         joined = waiting.pop()

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 import structlog
-from cachetools import LRUCache
 
 from composer import visibility
+from composer.caches import OwnedCache
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
@@ -150,7 +150,7 @@ class Reader:
         self._zone = zone
         self._agents = agents
         self._memberships = memberships
-        self._participants: LRUCache[uuid.UUID, Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
+        self._participants = OwnedCache[Participants](MAX_CACHED_CONVERSATIONS)  # of a conversation
 
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
         """Read everything that one prompt is made from, as of one moment."""
@@ -285,7 +285,7 @@ class Reader:
         repeated. Meanwhile platforms are asked where the asker is, if that matters here.
         """
         question, conversation = request.message, request.conversation_id
-        remembered = self._participants.get(conversation, NO_PARTICIPANTS)
+        remembered = self._participants.get(conversation) or NO_PARTICIPANTS
         while True:
             text = text_to_embed(question, remembered)
             vector, presence = await asyncio.gather(
@@ -304,7 +304,7 @@ class Reader:
                         expect_busy=remembered.busy,
                     )
                 read_now = Participants.of(window)
-                self._participants[conversation] = read_now
+                self._participants.put(conversation, read_now)
                 if text == text_to_embed(question, read_now):
                     yield _Snapshot(tx, access, conversation_only, window, vector)
                     return

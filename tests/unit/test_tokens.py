@@ -5,14 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.stores.models import tokens
+from composer.caches import empty_caches
 from composer.stores.models.tokens import (
     _ENCODINGS,
     MAX_RUN,
     TableTokenizer,
     _pieces,
     _table,
-    clear_chunk_caches,
     tokenizer_for,
 )
 
@@ -118,11 +117,9 @@ def test_the_counts_of_lines_add_up_to_the_count_of_the_text(encoding: str, line
     assert TableTokenizer(encoding).count(text) == whole
 
 
-def test_cached_pieces_of_text_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_erasing_empties_the_pieces_of_text_that_the_tables_keep() -> None:
     tokenizer, table = TableTokenizer("o200k_base"), _table("o200k_base")
-    clear_chunk_caches()
     tokenizer.count("quokkaburra")
     assert table.cache_len > 0
-    monkeypatch.setattr(tokens, "CHUNK_CACHE_SECONDS", 0.0)
-    tokenizer.count("the")  # one token, which needs no cache
+    empty_caches()
     assert table.cache_len == 0

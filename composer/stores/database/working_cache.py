@@ -10,15 +10,14 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final, cast
 
 import redis.asyncio as redis
-from cachetools import TTLCache
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, RedisError
 
+from composer.caches import OwnedCache
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports.working_cache import Appended
@@ -27,7 +26,6 @@ from composer.settings.server_urls import ServerUrl
 MAX_CACHED_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
 MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
-DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
 SCANNED: Final = 1_000  # keys at once
 ERASED_STATE: Final = "erased"  # in place of a version
@@ -90,8 +88,8 @@ class RedisWorkingCache:
             )
         except (TypeError, ValueError) as error:  # its text may quote the URL
             raise Misconfigured("NEXUS_REDIS_URL is not a Redis URL; for example redis://127.0.0.1:6379.") from error
-        # A view is read with every message of a conversation, and all but one of its lines were read before.
-        self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
+        # Of a conversation, the lines that were read last: all but one of them are read again with its next message.
+        self._decoded = OwnedCache[dict[str, Message]](MAX_DECODED_VIEWS)
         self._to_erase: set[uuid.UUID] = set()
 
     async def close(self) -> None:
@@ -140,7 +138,7 @@ class RedisWorkingCache:
         """Drop the cached views of conversations, and every decoded message."""
         if conversations:
             for conversation in conversations:
-                self._decoded.pop(conversation, None)
+                self._decoded.drop(conversation)
             pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
@@ -165,7 +163,7 @@ class RedisWorkingCache:
         """Drop the cached views of conversations in which something was erased, and let nobody cache one that was read
         before. While the server is away they wait for the next call."""
         for conversation in conversations:
-            self._decoded.pop(conversation, None)
+            self._decoded.drop(conversation)
         self._to_erase.update(conversations)
         waiting = tuple(self._to_erase)
         if waiting:
@@ -179,17 +177,10 @@ class RedisWorkingCache:
 
     def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
         """The messages of a conversation's cached lines; a line that was read before is not decoded again."""
-        known = self._decoded.get(conversation)
-        if known is None:  # storing an entry also removes the expired ones of all conversations
-            known = self._decoded[conversation] = {}
-        messages = []
-        for line in lines:
-            message = known.get(line)
-            if message is None:
-                message = _decode(line)
-                if len(line) <= MAX_DECODED_CHARS:
-                    known[line] = message
-            messages.append(message)
+        known = self._decoded.get(conversation) or {}
+        messages = [known.get(line) or _decode(line) for line in lines]
+        kept = {line: each for line, each in zip(lines, messages, strict=True) if len(line) <= MAX_DECODED_CHARS}
+        self._decoded.put(conversation, kept)
         return messages
 
     async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> Any:
@@ -235,22 +226,17 @@ def _encode(message: Message) -> str:
 def _decode(line: str) -> Message:
     stored = json.loads(line)
     return Message(
-        _id(stored["id"]),
+        uuid.UUID(stored["id"]),
         stored["external_id"],
         stored["seq"],
         datetime.fromisoformat(stored["at"]),
-        stored["user_id"] and _id(stored["user_id"]),
-        stored["agent_id"] and _id(stored["agent_id"]),
+        stored["user_id"] and uuid.UUID(stored["user_id"]),
+        stored["agent_id"] and uuid.UUID(stored["agent_id"]),
         stored["author"],
         stored["text"],
         stored["namespace"],
         Visibility(stored["visibility"]),
         tuple(Attachment(**attachment) for attachment in stored["attachments"]),
-        tuple(_id(user) for user in stored["mentions"]),
+        tuple(uuid.UUID(user) for user in stored["mentions"]),
         reply_to=stored["reply_to"],
     )
-
-
-@lru_cache(maxsize=10_000)  # the same people and messages again and again
-def _id(text: str) -> uuid.UUID:
-    return uuid.UUID(text)

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
 from composer.settings import configure_onnxruntime
-from composer.text.digests import text_digest
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -40,7 +38,6 @@ MAX_EMBEDDED_TOKENS = 256  # sentence_bert_config.json of the model
 MAX_TOKENIZED_CHARS = (
     20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
 )
-CACHED_TEXTS = 1024
 MOST_THREADS = 4  # texts of a list at once, where the machine has as many cores
 TEXTS_PER_STEP = 8  # of a list, that one thread embeds before the event loop hears of it
 BACKGROUND_NICENESS = 10  # of the threads that embed lists: a question goes first
@@ -204,8 +201,6 @@ class MiniLM:
         self._bulk = ThreadPoolExecutor(
             threads or min(MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="minilm-bulk", initializer=_step_back
         )
-        # Vectors of recent single texts, by digest: no forgotten text may stay here.
-        self._recent: LRUCache[bytes, NDArray[np.float32]] = LRUCache(CACHED_TEXTS)
 
     @property
     def name(self) -> str:
@@ -227,30 +222,17 @@ class MiniLM:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), 384), float32, L2 norm 1, in the order of `texts`.
 
-        The bits of a vector depend on its text alone. Raises Misconfigured when the weights are not installed.
+        The bits of a vector depend on its text alone, and so does the time that it takes: no vector is kept, or it
+        would tell whether somebody else has said the same. Raises Misconfigured when the weights are not installed.
         """
-        if len(texts) == 1:
-            return np.stack([await self._embed_one(texts[0])])
-        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
-        known = [self._recent.get(text_digest(text)) for text in texts]
-        missing = [row for row, vector in enumerate(known) if vector is None]
         loop = asyncio.get_running_loop()
-        steps = [missing[start : start + TEXTS_PER_STEP] for start in range(0, len(missing), TEXTS_PER_STEP)]
-        work = [loop.run_in_executor(self._bulk, self._fill, vectors, texts, step) for step in steps]
-        for row, vector in enumerate(known):
-            if vector is not None:
-                vectors[row] = vector
-        await asyncio.gather(*work)
+        if len(texts) == 1:
+            return np.stack([await loop.run_in_executor(self._queries, self._vector, texts[0])])
+        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        steps = [range(len(texts))[start : start + TEXTS_PER_STEP] for start in range(0, len(texts), TEXTS_PER_STEP)]
+        await asyncio.gather(*(loop.run_in_executor(self._bulk, self._fill, vectors, texts, step) for step in steps))
         await loop.run_in_executor(self._bulk, _return_free_memory)
         return vectors
-
-    async def _embed_one(self, text: str) -> NDArray[np.float32]:
-        key = text_digest(text)
-        vector = self._recent.get(key)
-        if vector is None:
-            vector = await asyncio.get_running_loop().run_in_executor(self._queries, self._vector, text)
-            self._recent[key] = vector
-        return vector
 
     def close(self) -> None:
         """Stop both threads. Texts that wait for them are dropped."""

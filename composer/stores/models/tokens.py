@@ -3,13 +3,12 @@
 import math
 import re
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from composer.caches import emptied_by_erasing
 from composer.ports.models import Tokenizer
-from composer.text.digests import text_hash
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
@@ -45,20 +44,8 @@ MAX_RUN = 400
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}|\s{{{MAX_RUN}}}")
 _LONG_GAP = re.compile(rf"\s{{{MAX_RUN}}}")
 
-# A token never spans the end of a line, unless the next line begins with white space or a slash. So lines are counted
-# one by one, and the counts of the previous turn's lines are cached. Encodings that do not split words are excepted.
-_UNSPLIT_ENCODINGS = frozenset({"mistral_v1"})
-_NEXT_LINE = re.compile(r"(?<=\n)(?=[^\s/])")
-MAX_CACHED_LINES = 30_000
-MAX_CACHED_LINE_CHARS = 2_000
-CHUNK_CACHE_SECONDS = 600.0  # an erasure by another process reaches the chunk caches of this one within this time
-
 _tables: dict[str, "AnyTokenizer"] = {}
 _loading = threading.Lock()
-# By encoding and hash of the line. A plain dict, emptied when it is full: a prompt looks up hundreds of lines, in any
-# thread, and an LRU cache with its lock takes ten times as long.
-_line_counts: dict[tuple[str, tuple[int, int]], int] = {}
-_chunks_cleared_at: dict[str, float] = {}  # by encoding, monotonic seconds
 
 
 def _table(encoding: str) -> "AnyTokenizer":
@@ -85,48 +72,23 @@ class TableTokenizer:
 
     def count(self, text: str) -> int:
         """The number of tokens in a text. Spellings of special tokens count as text, a lone surrogate as `?`."""
-        lines = [text] if self.encoding in _UNSPLIT_ENCODINGS else _lines(text)
-        tokens, encoding, known = 0, self.encoding, _line_counts.get
-        for line in lines:
-            count = known((encoding, text_hash(line)))
-            tokens += _count_line(encoding, line) if count is None else count
-        return math.ceil(tokens * self.factor)
+        table = _table(self.encoding)
+        return math.ceil(sum(_encoded_length(table, piece) for piece in _pieces(text)) * self.factor)
 
 
-def _lines(text: str) -> list[str]:
-    return _NEXT_LINE.split(text) if "\n" in text else [text]
+class _ChunkCaches:
+    """The caches of the tables, which map pieces of the counted texts to their tokens. They belong to the library and
+    have no owner: a piece is a word or less, and saves a microsecond (docs/limits.md)."""
+
+    def clear(self) -> None:
+        """Empty them: 0.1 ms for each table."""
+        for table in list(_tables.values()):
+            with suppress(ValueError):  # tables of this kind cache nothing
+                table.clear_cache()
 
 
-def _count_line(encoding: str, line: str) -> int:
-    """The tokens of one line that is not in the cache; a short one is in it afterwards."""
-    count = _count(encoding, line)
-    if len(line) <= MAX_CACHED_LINE_CHARS:
-        if len(_line_counts) >= MAX_CACHED_LINES:
-            _line_counts.clear()
-        _line_counts[encoding, text_hash(line)] = count
-    return count
-
-
-def _count(encoding: str, text: str) -> int:
-    table = _table(encoding)
-    if time.monotonic() - _chunks_cleared_at.setdefault(encoding, time.monotonic()) > CHUNK_CACHE_SECONDS:
-        _clear_chunks(encoding, table)
-    return sum(_encoded_length(table, piece) for piece in _pieces(text))
-
-
-def clear_chunk_caches() -> None:
-    """Empty splintr's caches, which map pieces of the counted texts to their tokens; 0.1 ms for each table.
-
-    Must run after every erasure of text. Line counts stay: they hold hashes.
-    """
-    for encoding, table in list(_tables.items()):
-        _clear_chunks(encoding, table)
-
-
-def _clear_chunks(encoding: str, table: "AnyTokenizer") -> None:
-    with suppress(ValueError):  # tables of this kind cache nothing
-        table.clear_cache()
-    _chunks_cleared_at[encoding] = time.monotonic()
+_chunk_caches = _ChunkCaches()
+emptied_by_erasing(_chunk_caches)
 
 
 def _encoded_length(table: "AnyTokenizer", piece: str) -> int:
