@@ -26,7 +26,6 @@ from composer.app.composition import (
     restart_servers,
 )
 from composer.audit.log import AuditLog
-from composer.caches import empty_caches
 from composer.entries.answering import EntryAnswerer
 from composer.entries.search import EntrySearch
 from composer.errors import Unavailable, for_operator
@@ -72,6 +71,7 @@ from composer.stores.models.configured import (
 )
 from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.tiers import SummaryTiers
+from composer.text.caches import empty_caches
 from composer.turn.compose import Composer
 from composer.turn.drafting import Drafter
 from composer.turn.memberships import Memberships

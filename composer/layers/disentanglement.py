@@ -21,8 +21,8 @@ from datetime import timedelta
 from itertools import chain
 from typing import Final
 
-from composer.caches import OwnedCache
 from composer.model import Message
+from composer.text.caches import OwnedCache
 from composer.text.digests import text_hash
 from composer.text.terms import STOP_WORDS
 

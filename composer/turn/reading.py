@@ -17,7 +17,6 @@ from typing import Final
 import structlog
 
 from composer import visibility
-from composer.caches import OwnedCache
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
@@ -33,6 +32,7 @@ from composer.prompt.sections import OPEN_REMINDER, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
+from composer.text.caches import OwnedCache
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.repeats import Repeat
 from composer.text.plain_questions import Plain

@@ -17,7 +17,7 @@ WHERE tenant_id = :tenant_id AND item_id = ANY (:item_ids::uuid[])
 
 -- name: erase_traces
 -- Delete lineage rows of these items and sources, take them out of what the gateway has put into requests, and let every
--- process empty what it keeps in memory (composer/caches.py).
+-- process empty what it keeps in memory (composer/text/caches.py).
 WITH injected AS (
     UPDATE gateway_turns
     SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id, place)

@@ -4,24 +4,23 @@ very same sentence before, or nobody has. Computations are counted, so no clock 
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
+import asyncpg
 import httpx2
 import pytest
 
-from composer.caches import OwnedCache, empty_caches
 from composer.layers import disentanglement
-from composer.settings import Settings
+from composer.repositories.erasure import ERASED
 from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.stores.models import minilm, tokens
 from composer.text import names
+from composer.text.caches import OwnedCache
 from tests.support.api import bearer, key_of
-from tests.support.discord.harness import Model
-from tests.support.entries import Hub
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import AppHarness
 from tests.support.mcp_clients import MODES, called, mcp_client
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
 
@@ -33,8 +32,7 @@ OTHER: Final = "umbrella"  # the workspace of another organisation
 
 
 @pytest.fixture
-def harness(answering: AppHarness, model: Model) -> AppHarness:
-    model.text = "Yes."
+def harness(answering: AppHarness) -> AppHarness:
     return answering
 
 
@@ -62,8 +60,11 @@ def computed(statements: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Count
 class Asker:
     """Somebody of another organisation, with the sentence, over every surface."""
 
-    def __init__(self, harness: AppHarness, client: httpx2.AsyncClient, url: str, key: str, tool: str) -> None:
-        self._harness, self._client, self._url, self._key, self._tool = harness, client, url, key, tool
+    def __init__(
+        self, harness: AppHarness, client: httpx2.AsyncClient, url: str, name: str, key: str, tool: str
+    ) -> None:
+        self._harness, self._client, self._url = harness, client, url
+        self._name, self._key, self._tool = name, key, tool
 
     async def _request(self, method: str, path: str, **options: Any) -> None:
         answer = await self._client.request(method, path, headers=bearer(self._key), **options)
@@ -77,7 +78,7 @@ class Asker:
         await self._request("POST", "/v1/query", json={"question": said})
 
     async def chat(self, said: str) -> None:
-        await self._request("POST", "/v1/chat", json={"message": said, "session": "s1", "stream": False})
+        await self._request("POST", "/v1/chat", json={"content": said, "session": "s1"})
 
     async def write(self, said: str) -> None:
         await self._request("POST", "/v1/entries", json={"content": said})
@@ -92,19 +93,24 @@ class Asker:
         await self._harness.app.indexer.catch_up(self._harness.workspace(OTHER).tenant_id)
 
     async def dm(self, said: str) -> None:
-        await self._harness.say("bob", said, dm="nexus", workspace=OTHER)
+        await self._harness.say(self._name, said, dm="nexus", workspace=OTHER)
 
     async def room(self, said: str) -> None:
-        await self._harness.say("bob", f"@nexus {said}", room="general", workspace=OTHER)
+        await self._harness.say(self._name, f"@nexus {said}", room=f"of {self._name}", workspace=OTHER)
 
     async def remember(self, said: str) -> None:
-        await self._harness.command("bob", f"/nexus remember {said}", dm="nexus", workspace=OTHER)
+        await self._harness.command(self._name, f"/nexus remember {said}", dm="nexus", workspace=OTHER)
 
     async def recall(self, said: str) -> None:
-        await self._harness.command("bob", f"/nexus memories {said}", dm="nexus", workspace=OTHER)
+        await self._harness.command(self._name, f"/nexus memories {said}", dm="nexus", workspace=OTHER)
 
     async def compose(self, said: str) -> None:
-        await self._harness.compose("bob", said, dm="nexus", workspace=OTHER)
+        await self._harness.compose(self._name, said, dm="nexus", workspace=OTHER)
+
+
+async def asker(harness: AppHarness, client: httpx2.AsyncClient, url: str, name: str) -> Asker:
+    keys = [await key_of(harness, name, vendor, workspace=OTHER) for vendor in (None, "claude")]
+    return Asker(harness, client, url, name, *keys)
 
 
 SURFACES: Final = [name for name in vars(Asker) if not name.startswith("_")]
@@ -126,20 +132,20 @@ async def known_to_alice(harness: AppHarness, client: httpx2.AsyncClient) -> Non
 async def test_another_persons_same_sentence_changes_no_computation(
     harness: AppHarness, client: httpx2.AsyncClient, url: str, computed: Counter[str], forgotten: bool
 ) -> None:
-    key = await key_of(harness, "bob", workspace=OTHER)
-    tool = await key_of(harness, "bob", "claude", workspace=OTHER)
-    asker = Asker(harness, client, url, key, tool)
+    askers = {UNKNOWN: await asker(harness, client, url, "bob"), KNOWN: await asker(harness, client, url, "ben")}
     await known_to_alice(harness, client)
-    for surface in SURFACES:  # what is loaded once, and made once in an organisation
-        await getattr(asker, surface)(WARM)
+    for surface in SURFACES:  # what is loaded once, and made once for each person
+        for each in askers.values():
+            await getattr(each, surface)(WARM)
     if forgotten:
         await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     counts: dict[tuple[str, str], Counter[str]] = {}
     for surface in SURFACES:
-        for said in (UNKNOWN, KNOWN):
+        for said, each in askers.items():
+            await harness.app.operations.settle()  # what was counted before is stored soon, not now
             computed.clear()
-            await getattr(asker, surface)(said)
-            counts[surface, said] = Counter(computed)
+            await getattr(each, surface)(said)
+            counts[surface, said] = Counter({name: n for name, n in computed.items() if name != "operations_add"})
     different = {
         surface: (counts[surface, UNKNOWN] - counts[surface, KNOWN], counts[surface, KNOWN] - counts[surface, UNKNOWN])
         for surface in SURFACES
@@ -147,3 +153,55 @@ async def test_another_persons_same_sentence_changes_no_computation(
     }
     assert different == {}
     assert all(counts[surface, KNOWN]["embedded"] for surface in SURFACES)
+
+
+async def test_what_a_conversation_keeps_is_of_use_to_it_alone(
+    harness: AppHarness, computed: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same talk in another room is compared anew; a second question in the same room is not."""
+    monkeypatch.setattr(disentanglement, "MIN_PEOPLE", 1)
+    compared = []
+    for room, workspace in (("general", None), ("lobby", None), ("general", OTHER)):
+        for n in range(41):
+            await harness.say("ann", f"line {n} of the talk", room=room, workspace=workspace)
+        for _ in range(2):
+            computed.clear()
+            await harness.compose("ann", "@nexus what was said?", room=room, workspace=workspace)
+            compared.append(computed["compared"])
+    assert compared == [1, 0] * 3
+
+
+async def test_a_turn_embeds_its_question_once_before_the_model_is_asked(
+    harness: AppHarness, computed: Counter[str]
+) -> None:
+    await harness.say("ann", "hello", dm="nexus")
+    computed.clear()
+    await harness.compose("ann", WARM, dm="nexus")
+    assert computed["embedded"] == 1
+
+
+async def test_erasing_empties_the_caches_of_every_process(harness: AppHarness) -> None:
+    """Each is told by the database."""
+    await harness.say("alice", KNOWN, dm="nexus")
+    told = asyncio.Event()
+    assert harness.app.settings.database_url is not None
+    other = PostgresProcessLocks(harness.app.settings.database_url, uuid.uuid4().int >> 66)
+    await other.open(lambda notice: told.set() if notice == ERASED else None)
+    try:
+        await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await told.wait()
+    finally:
+        await other.close()
+
+
+async def test_a_process_empties_its_caches_when_another_one_erases_or_can_not_be_heard(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    kept = OwnedCache[str](4)
+    kept.put("room:1", KNOWN)
+    await raw.execute("SELECT pg_notify('turns', 'erased')")
+    await until(lambda: len(kept) == 0)
+    kept.put("room:1", KNOWN)
+    await raw.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    await until(lambda: len(kept) == 0)

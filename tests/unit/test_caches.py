@@ -1,5 +1,5 @@
-"""Every cache of what people wrote knows whose it is, and erasing empties it (composer/caches.py). A cache anywhere
-else is found here, and has to be reviewed: it holds no words of people, or only in their own place."""
+"""Every cache of what people wrote knows whose it is, and erasing empties it (composer/text/caches.py). A cache
+anywhere else is found here and has to be reviewed: it holds no words of people, or only in their own place."""
 
 import ast
 from collections.abc import Iterator
@@ -8,18 +8,32 @@ from typing import Final
 
 import pytest
 
-from composer.caches import OwnedCache, empty_caches
+from composer.text.caches import OwnedCache, empty_caches
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("composer", "bot", "jobs", "sql")
 KEEPERS: Final = frozenset(
-    ("cache", "lru_cache", "alru_cache", "cached", "cachedmethod", "WeakKeyDictionary", "WeakValueDictionary")
-    + ("Cache", "FIFOCache", "LFUCache", "LRUCache", "RRCache", "TTLCache", "TLRUCache")
+    {
+        "cache",
+        "lru_cache",
+        "alru_cache",
+        "cached",
+        "cachedmethod",
+        "Cache",
+        "FIFOCache",
+        "LFUCache",
+        "LRUCache",
+        "RRCache",
+        "TTLCache",
+        "TLRUCache",
+        "WeakKeyDictionary",
+        "WeakValueDictionary",
+    }
 )
 MADE: Final = frozenset(name for name in KEEPERS if name[0].isupper())
-CONTAINERS: Final = frozenset("dict set list defaultdict deque OrderedDict Counter".split())  # noqa: SIM905
-FILLING: Final = frozenset("add append appendleft extend insert setdefault update".split())  # noqa: SIM905
-PATTERNS: Final = frozenset("compile sub subn search match fullmatch split findall finditer".split())  # noqa: SIM905
+CONTAINERS: Final = frozenset(["dict", "set", "list", "defaultdict", "deque", "OrderedDict", "Counter"])
+FILLING: Final = frozenset(["add", "append", "appendleft", "extend", "insert", "setdefault", "update"])
+PATTERNS: Final = frozenset(["compile", "sub", "subn", "search", "match", "fullmatch", "split", "findall", "finditer"])
 
 # Constants of the program and of its libraries: worked out from no word of anybody.
 CONSTANTS: Final = frozenset(
@@ -59,7 +73,7 @@ WITHOUT_WORDS: Final = {
     "bot/web/gateway/models.py:ModelLists": "names of models, as an upstream lists them",
     "bot/web/limits.py:FairUse": "counts, by who asks",
     "bot/web/oauth/documents.py:ClientDocuments": "what apps publish of themselves, at their public address",
-    "composer/caches.py:OwnedCache": "the caches with owners",
+    "composer/text/caches.py:OwnedCache": "the caches with owners",
     "composer/stores/embedded/servers.py:EmbeddedServers.in_use": "the servers of this process",
     "composer/ingest/file_texts.py:FileTexts": "tasks, by message",
     "composer/repositories/recall.py:episode_id_of": "ids, by ids that nobody else knows",
@@ -142,17 +156,17 @@ def caches_in(source: str) -> Iterator[str]:
             decorated = any(_named(each) in KEEPERS for each in node.decorator_list)
             if decorated or _makes(node, KEEPERS):
                 yield node.name
-    for node in tree.body:
-        inside = [each for each in ast.walk(node) if _makes(each, MADE)]
+    for statement in tree.body:
+        inside = [each for each in ast.walk(statement) if _makes(each, MADE)]
         decorators = {
             id(inner)
-            for each in ast.walk(node)
+            for each in ast.walk(statement)
             if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             for decorator in each.decorator_list
             for inner in ast.walk(decorator)
         }
         if any(id(each) not in decorators for each in inside):
-            match node:
+            match statement:
                 case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                     yield node.name
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):

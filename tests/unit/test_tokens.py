@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.caches import empty_caches
 from composer.stores.models.tokens import (
     _ENCODINGS,
     MAX_RUN,
@@ -14,6 +13,7 @@ from composer.stores.models.tokens import (
     _table,
     tokenizer_for,
 )
+from composer.text.caches import empty_caches
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, RedisError
 
-from composer.caches import OwnedCache
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports.working_cache import Appended
 from composer.settings.server_urls import ServerUrl
+from composer.text.caches import OwnedCache
 
 MAX_CACHED_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log

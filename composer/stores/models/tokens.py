@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from composer.caches import emptied_by_erasing
 from composer.ports.models import Tokenizer
+from composer.text.caches import emptied_by_erasing
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
