@@ -11,7 +11,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.people import NAMELESS
 
 # No letter or digit follows the last one, but one of a script that is written without spaces may.
-_WORD_ENDS: Final = re.compile(r"(?!(?<=\w)_*[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
+_WORD_ENDS: Final = re.compile(r"(?!(?<=\w)_{0,80}[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 
 
 async def names_of(tx: Transaction, users: Sequence[uuid.UUID]) -> set[str]:

@@ -186,26 +186,6 @@ async def test_what_is_found_has_at_most_as_many_tokens_as_wanted(
     assert [item["cut"] for item in (await query(client, key, "which painting?", budget=100))["items"]][-1]
 
 
-async def test_a_question_that_is_asked_again_is_embedded_once_for_each_person(
-    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await hub.write("alice", "the vault is behind zqorchid")
-    await hub.write("bob", "the vault is behind zqrose")
-    alice, bob = await key_of(harness, "alice"), await key_of(harness, "bob")
-    embedded: list[str] = []
-    embed = harness.app.entry_search._embedder.embed
-
-    class Counting:
-        async def embed(self, given: list[str], account: Any) -> Any:
-            embedded.extend(given)
-            return await embed(given, account)
-
-    monkeypatch.setattr(harness.app.entry_search, "_embedder", Counting())
-    for key in (alice, alice, bob):
-        await query(client, key, "what is the vault behind?")
-    assert embedded == ["what is the vault behind?"] * 2
-
-
 async def test_an_answer_is_made_from_what_was_found_alone_and_recorded(
     harness: AppHarness, hub: Hub, client: httpx2.AsyncClient, model: Model
 ) -> None:

@@ -70,6 +70,7 @@ WITHOUT_WORDS: Final = {
     "bot/slack/commands.py:SlackCommands": "ids of messages",
     "bot/slack/directory.py:CachedLookup": "names as Slack gives them, by id, for minutes",
     "bot/slack/outbox.py:SlackOutbox": "ids of what was posted",
+    "bot/web/gateway/gateway.py:Gateway": "which role a model refused, by server and model",
     "bot/web/gateway/models.py:ModelLists": "names of models, as an upstream lists them",
     "bot/web/limits.py:FairUse": "counts, by who asks",
     "bot/web/oauth/documents.py:ClientDocuments": "what apps publish of themselves, at their public address",
@@ -148,29 +149,27 @@ def caches_in(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     filled = _filled(tree)
     yield from _containers(tree.body) & filled
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{name}" for name in _containers(node.body) & filled)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            decorated = any(_named(each) in KEEPERS for each in node.decorator_list)
-            if decorated or _makes(node, KEEPERS):
-                yield node.name
+    decorators = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            decorators |= {id(inner) for decorator in each.decorator_list for inner in ast.walk(decorator)}
+            if any(_named(decorator) in KEEPERS for decorator in each.decorator_list) or _makes(each, KEEPERS):
+                yield each.name
     for statement in tree.body:
-        inside = [each for each in ast.walk(statement) if _makes(each, MADE)]
-        decorators = {
-            id(inner)
-            for each in ast.walk(statement)
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            for decorator in each.decorator_list
-            for inner in ast.walk(decorator)
-        }
-        if any(id(each) not in decorators for each in inside):
-            match statement:
-                case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                    yield node.name
-                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                    yield name
+        if isinstance(statement, ast.ClassDef):
+            yield from (f"{statement.name}.{name}" for name in _containers(statement.body) & filled)
+        if any(_makes(each, MADE) and id(each) not in decorators for each in ast.walk(statement)):
+            yield _name_of(statement)
+
+
+def _name_of(statement: ast.stmt) -> str:
+    """What a statement of a module defines."""
+    match statement:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return f"line {statement.lineno}"
 
 
 def patterns_made_in(source: str) -> Iterator[str]:
