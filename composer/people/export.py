@@ -52,6 +52,21 @@ from composer.visibility import AccessContext, EntryAccess, Owned
 T = TypeVar("T", bound=DocumentPart)
 
 EXPORT_OUTDATED: Final = "Something was forgotten while this was made: ask for it again."
+_ITEMS: Final[Mapping[str, type[DocumentPart]]] = {
+    "accounts": ExportedUser,
+    "identities": ExportedIdentity,
+    "rooms": ExportedRoom,
+    "teams": ExportedTeam,
+    "settings": ExportedSettings,
+    "memories": ExportedMemory,
+    "facts": ExportedFact,
+    "landmarks": ExportedLandmark,
+    "pending": ExportedPendingItem,
+    "summaries": ExportedSummary,
+    "reminders": ExportedReminder,
+    "usage": ExportedUsage,
+    "operations": ExportedOperation,
+}
 _NO_MESSAGES: Final = ' "messages": []'
 
 
@@ -119,42 +134,25 @@ async def _without_messages(
     counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
-    accounts = await tx.own_data.accounts(owned)
-    users = {row["id"]: row for row in accounts}
+    items = await tx.own_data.items(owned, _ITEMS)
+    names = {place.id: place.name for place in places if place.readable}
+    for room in items["rooms"]:
+        room["name"] = names.get(uuid.UUID(room["id"]))
+    for fact in items["facts"]:
+        fact["value"] = _value(fact["value"])
     return Export(
         format=EXPORT_FORMAT,
         version=EXPORT_VERSION,
         made_at=now,
         workspace=workspace,
-        accounts=[_account(row) for row in users.values()],
-        identities=[
-            _entry(ExportedIdentity, row, user=row["id"], id=row["external_id"])
-            for row in accounts
-            if row["platform"] is not None
-        ],
         places=_places([count.namespace for count in counts], places, projects, owned),
-        rooms=_rooms(await tx.own_data.memberships(owned), places),
         projects=[ExportedProject(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
-        teams=[_entry(ExportedTeam, row) for row in await tx.own_data.teams(owned)],
         keys=[_part(ExportedKey, each) for each in await tx.api_keys.of(owned.users)],
         web_sessions=[_part(ExportedWebSession, each) for each in await tx.web_sessions.of(owned.users, now)],
         logins=[_part(ExportedLogin, each) for each in await tx.openid_logins.of(owned.users)],
-        settings=[_entry(ExportedSettings, row) for row in await tx.own_data.settings(owned)],
         messages=[],
         answers=await _answers(tx, await tx.own_data.turns(owned), trust, presence),
-        memories=[
-            _entry(ExportedMemory, row, metadata=json.loads(row["metadata"]))
-            for row in await tx.own_data.memories(owned)
-        ],
-        facts=[_entry(ExportedFact, row, value=_value(row["value"])) for row in await tx.own_data.facts(owned)],
-        landmarks=[_entry(ExportedLandmark, row) for row in await tx.own_data.landmarks(owned)],
-        pending=[
-            _entry(ExportedPendingItem, row, entry=_parsed(row["entry"])) for row in await tx.own_data.pending(owned)
-        ],
-        summaries=[_entry(ExportedSummary, row) for row in await tx.own_data.summaries(owned)],
-        reminders=[_entry(ExportedReminder, row) for row in await tx.own_data.reminders(owned)],
-        usage=[_entry(ExportedUsage, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
-        operations=[_entry(ExportedOperation, row) for row in await tx.own_data.operations(owned)],
+        **{kind: [_entry(model, item) for item in items[kind]] for kind, model in _ITEMS.items()},
     )
 
 
@@ -166,11 +164,7 @@ def _value(stored: str) -> Any:
         return stored
 
 
-def _parsed(entry: str | None) -> Any:
-    return None if entry is None else json.loads(entry)
-
-
-def _entry(model: type[T], row: Row, **replaced: Any) -> T:
+def _entry(model: type[T], row: Row | Mapping[str, Any], **replaced: Any) -> T:
     return model(**{name: row[name] for name in model.model_fields if name not in replaced}, **replaced)
 
 
@@ -178,20 +172,11 @@ def _part(model: type[T], stored: object) -> T:
     return model(**{name: getattr(stored, name) for name in model.model_fields})
 
 
-def _account(row: Row) -> ExportedUser:
-    return _entry(ExportedUser, row, since=row["created_at"])
-
-
 def _places(
     namespaces: Sequence[str], places: Sequence[OwnPlace], projects: Sequence[OwnProject], owned: Owned
 ) -> list[ExportedPlace]:
     found = {namespace: named(namespace, places, projects, owned.users) for namespace in namespaces}
     return [ExportedPlace(namespace=name, name=place.name, readers=place.readers) for name, place in found.items()]
-
-
-def _rooms(memberships: Sequence[Row], places: Sequence[OwnPlace]) -> list[ExportedRoom]:
-    names = {place.id: place.name for place in places if place.readable}
-    return [_entry(ExportedRoom, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships]
 
 
 def _message(row: Row) -> ExportedMessage:

@@ -33,9 +33,9 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence:
     lines = [f"  {place.name}: {_counted(found)}. Readers: {place.readers}." for (_, place), found in by_place.items()]
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
+    totals = await tx.own_data.items(owned, ("usage", "operations"))
     used = _usage_lines(
-        sum(row["calls"] for row in await tx.own_data.usage(owned)),
-        sum(row["count"] for row in await tx.own_data.operations(owned)),
+        sum(each["calls"] for each in totals["usage"]), sum(each["count"] for each in totals["operations"])
     )
     opened = _opened_lines(
         sum(not key.ended(now) for key in await tx.api_keys.of(owned.users)),

@@ -1,5 +1,6 @@
 """What one person owns, wherever it is filed: counts, places, and every row in full, for the person themself."""
 
+import json
 import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
@@ -99,18 +100,6 @@ class OwnData:
             if may_enter_room(private=row["private"], joined=row["joined"])
         ]
 
-    async def accounts(self, owned: Owned) -> Sequence[Row]:
-        """The person's users with their identities."""
-        return await self._sql.fetch("own_accounts", user_ids=list(owned.users))
-
-    async def teams(self, owned: Owned) -> Sequence[Row]:
-        """The teams that the person is in, and those that they are invited to."""
-        return await self._sql.fetch("own_teams", user_ids=list(owned.users))
-
-    async def memberships(self, owned: Owned) -> Sequence[Row]:
-        """The rooms that the person is or was in."""
-        return await self._sql.fetch("own_memberships", user_ids=list(owned.users))
-
     async def messages(self, owned: Owned) -> AsyncIterator[list[Row]]:
         """The person's messages, oldest first, in pages: there may be very many."""
         ids = await self._sql.fetch_value("own_message_ids", user_ids=list(owned.users))
@@ -121,41 +110,13 @@ class OwnData:
         """The answers to the person's questions, oldest first."""
         return await self._own("own_turns", owned)
 
-    async def memories(self, owned: Owned) -> Sequence[Row]:
-        """The person's memories with their history, oldest first."""
-        return await self._own("own_memories", owned)
-
-    async def facts(self, owned: Owned) -> Sequence[Row]:
-        """The person's facts with their history, oldest first."""
-        return await self._own("own_facts", owned)
-
-    async def landmarks(self, owned: Owned) -> Sequence[Row]:
-        """The person's landmarks, oldest first."""
-        return await self._own("own_landmarks", owned)
-
-    async def pending(self, owned: Owned) -> Sequence[Row]:
-        """What waits for approval of the person, oldest first."""
-        return await self._own("own_pending", owned)
-
-    async def summaries(self, owned: Owned) -> Sequence[Row]:
-        """The summaries of the person's DMs and sessions, oldest first."""
-        return await self._own("own_summaries", owned)
-
-    async def reminders(self, owned: Owned) -> Sequence[Row]:
-        """The person's reminders, also those that have ended, oldest first."""
-        return await self._own("own_reminders", owned)
-
-    async def usage(self, owned: Owned) -> Sequence[Row]:
-        """The calls of models in the person's name, added up, by day."""
-        return await self._own("own_usage", owned)
-
-    async def operations(self, owned: Owned) -> Sequence[Row]:
-        """What was done over the API for the person, added up, by month."""
-        return await self._own("own_operations", owned)
-
-    async def settings(self, owned: Owned) -> Sequence[Row]:
-        """What the person has set for themselves: at most one row."""
-        return await self._own("own_settings", owned)
+    async def items(self, owned: Owned, kinds: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+        """What else the person owns of some kinds, by kind, oldest first: what the document of an export says of it
+        (composer/people/export_document.py). The value of a fact is a text of JSON."""
+        found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        for row in await self._own("own_items", owned, kinds=list(kinds)):
+            found[row["kind"]].append(json.loads(row["item"]))
+        return found
 
     async def _own(self, query: str, owned: Owned, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""

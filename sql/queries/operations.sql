@@ -28,12 +28,6 @@ SELECT month, operation, vendor, sum(count)::bigint AS count, sum(tokens)::bigin
 WHERE tenant_id = :tenant_id AND month >= :since AND (:user_ids::uuid[] IS NULL OR user_id = ANY (:user_ids::uuid[]))
 GROUP BY month, operation, vendor ORDER BY month DESC, operation, vendor
 
--- name: own_operations
--- List the totals of what was done over the API for a person, oldest first.
-SELECT user_id, month, operation, vendor, count, tokens FROM operation_totals
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY month, operation, vendor, user_id
-
 -- name: operations_blank
 -- Take people out of the totals of some months, or of all; the figures remain.
 WITH own AS (

@@ -50,33 +50,6 @@ WHERE c.tenant_id = :tenant_id AND c.kind <> 'thread'
                       AND m.user_id = ANY (:user_ids::uuid[])))
 ORDER BY c.kind, 3, c.id
 
--- name: own_teams
--- List the teams that a person is in, with the best of their roles, and those that they are invited to.
-SELECT t.id, t.name, min(m.role) AS role, min(m.joined_at) AS joined_at, NULL::timestamptz AS invited_until
-FROM team_members AS m JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = m.team_id
-WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
-GROUP BY t.id, t.name
-UNION ALL
-SELECT t.id, t.name, NULL, NULL, max(i.expires_at)
-FROM team_invites AS i JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = i.team_id
-WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[])
-GROUP BY t.id, t.name
-ORDER BY 2, 1, 5 NULLS FIRST
-
--- name: own_memberships
--- List the rooms that a person is or was in.
-SELECT m.conversation_id AS room_id, m.joined_at, m.left_at, m.admin FROM members AS m
-WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
-ORDER BY m.joined_at, m.conversation_id
-
--- name: own_accounts
--- List a person's users with their identities on the platforms.
-SELECT u.id, u.name, u.admin, u.opted_out, u.reads_rooms, u.created_at, i.platform, i.workspace, i.external_id,
-       i.trust, i.timezone
-FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = u.id
-WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
-ORDER BY u.id, i.platform, i.workspace, i.external_id
-
 -- name: own_message_ids
 -- Get the ids of a person's own messages, oldest first.
 SELECT coalesce(array_agg(id ORDER BY at, seq, id), '{}') AS ids FROM messages
@@ -99,60 +72,90 @@ LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = t.agent_id
 WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
 ORDER BY t.queued_at, t.id
 
--- name: own_memories
--- List a person's memories with their history and the person's own messages that they were made from, oldest first.
-SELECT m.id, m.user_id, m.namespace, m.visibility, m.kind, m.key, m.title, m.text, m.content, m.tags, m.metadata, m.session,
-       m.allowed_vendors, m.author, m.origin, m.created_at, m.updated_at, m.version, m.expires_at, m.valid_to,
-       m.superseded_by, m.merged_into, m.trashed_at,
-       ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
-             WHERE l.tenant_id = :tenant_id AND l.item_id = m.id AND s.user_id = ANY (:user_ids::uuid[])
-             ORDER BY s.at, s.id) AS messages
-FROM memories AS m
-WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
-ORDER BY m.created_at, m.id
-
--- name: own_facts
--- List a person's facts with their history, oldest first.
-SELECT id, user_id, namespace, visibility, key, value, author, origin, valid_from, valid_to FROM facts
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY valid_from, id
-
--- name: own_landmarks
--- List a person's landmarks, oldest first.
-SELECT id, user_id, namespace, visibility, text, author, decided_at, state, retired_at, replaces FROM landmarks
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY decided_at, id
-
--- name: own_pending
--- List what waits for approval of a person, with the person's own messages that it was found in, oldest first.
-SELECT p.id, p.user_id, p.namespace, p.visibility, p.kind, p.detail, p.text, p.author, p.origin, p.at, p.entry,
-       ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
-             WHERE l.tenant_id = :tenant_id AND l.item_id = p.id AND l.source_kind = 'message'
-                   AND s.user_id = ANY (:user_ids::uuid[])
-             ORDER BY s.at, s.id) AS messages
-FROM quarantine AS p
-WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (:user_ids::uuid[]) AND p.state = 'pending'
-ORDER BY p.at, p.id
-
--- name: own_summaries
--- List the summaries of a person's own DMs and sessions, oldest first.
-SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM summaries
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY ends_at, id
-
--- name: own_reminders
--- List a person's reminders, also those that have ended, oldest first.
-SELECT id, user_id, namespace, visibility, text, made_at, due_at, repeats, posted_at, state FROM reminders
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY made_at, id
-
--- name: own_usage
--- List the calls of models in a person's name, by day, kind, conversation and model.
-SELECT user_id, day, kind, nullif(conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation, model, calls,
-       failures, refused, prompt_tokens, completion_tokens, cached_tokens, cost
-FROM model_usage
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-ORDER BY day, kind, conversation_id, model, user_id
+-- name: own_items
+-- List what else a person owns, of some kinds, which are named as in the document of an export: each with one of the
+-- person's users and, as JSON, what the document says of it; those of a kind oldest first; of what they have
+-- set for themselves (settings), the latest. The value of a fact is a text.
+SELECT kind, user_id, item FROM (
+    SELECT 'accounts' AS kind, u.id AS user_id, to_json(u) AS item, row_number() OVER (ORDER BY u.id) AS n
+    FROM (SELECT id, name, admin, opted_out, reads_rooms, created_at AS since FROM users
+          WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND 'accounts' = ANY (:kinds::text[])) AS u
+    UNION ALL
+    SELECT 'identities', i."user", to_json(i), row_number() OVER (ORDER BY i."user", i.platform, i.workspace, i.id)
+    FROM (SELECT user_id AS "user", platform, workspace, external_id AS id, trust, timezone FROM identities
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'identities' = ANY (:kinds::text[])) AS i
+    UNION ALL
+    SELECT 'rooms', m.user_id, to_json(m), row_number() OVER (ORDER BY m.joined_at, m.id)
+    FROM (SELECT user_id, conversation_id AS id, joined_at, left_at, admin FROM members
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'rooms' = ANY (:kinds::text[])) AS m
+    UNION ALL
+    SELECT 'teams', t.user_id, to_json(t), row_number() OVER (ORDER BY t.name, t.id, t.invited_until NULLS FIRST)
+    FROM (SELECT m.team_id AS id, t.name, min(m.role) AS role, min(m.joined_at) AS joined_at,
+                 NULL::timestamptz AS invited_until, (array_agg(m.user_id))[1] AS user_id
+          FROM team_members AS m JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = m.team_id
+          WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND 'teams' = ANY (:kinds::text[])
+          GROUP BY m.team_id, t.name
+          UNION ALL
+          SELECT i.team_id, t.name, NULL, NULL, max(i.expires_at), (array_agg(i.user_id))[1]
+          FROM team_invites AS i JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = i.team_id
+          WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND 'teams' = ANY (:kinds::text[])
+          GROUP BY i.team_id, t.name) AS t
+    UNION ALL
+    SELECT 'settings', s.user_id, to_json(s), 1
+    FROM (SELECT user_id, recall, strategy, budget, trash_days, keep_days, timezone, changed_at FROM personal_settings
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'settings' = ANY (:kinds::text[])
+          ORDER BY changed_at DESC, user_id LIMIT 1) AS s
+    UNION ALL
+    SELECT 'memories', m.user_id, to_json(m), row_number() OVER (ORDER BY m.created_at, m.id)
+    FROM (SELECT id, user_id, namespace, visibility, kind, key, title, text, content, tags, metadata, session,
+                 allowed_vendors, author, origin, created_at, updated_at, version, expires_at, valid_to, superseded_by,
+                 merged_into, trashed_at,
+                 ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
+                       WHERE l.tenant_id = :tenant_id AND l.item_id = memories.id AND s.user_id = ANY (:user_ids::uuid[])
+                       ORDER BY s.at, s.id) AS messages
+          FROM memories
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'memories' = ANY (:kinds::text[])) AS m
+    UNION ALL
+    SELECT 'facts', f.user_id, to_json(f), row_number() OVER (ORDER BY f.valid_from, f.id)
+    FROM (SELECT id, user_id, namespace, visibility, key, value::text AS value, author, origin, valid_from, valid_to
+          FROM facts
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'facts' = ANY (:kinds::text[])) AS f
+    UNION ALL
+    SELECT 'landmarks', l.user_id, to_json(l), row_number() OVER (ORDER BY l.decided_at, l.id)
+    FROM (SELECT id, user_id, namespace, visibility, text, author, decided_at, state, retired_at, replaces FROM landmarks
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'landmarks' = ANY (:kinds::text[])) AS l
+    UNION ALL
+    SELECT 'pending', p.user_id, to_json(p), row_number() OVER (ORDER BY p.at, p.id)
+    FROM (SELECT id, user_id, namespace, visibility, kind, detail, text, author, origin, at, entry,
+                 ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
+                       WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id AND l.source_kind = 'message'
+                             AND s.user_id = ANY (:user_ids::uuid[])
+                       ORDER BY s.at, s.id) AS messages
+          FROM quarantine
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
+                AND 'pending' = ANY (:kinds::text[])) AS p
+    UNION ALL
+    SELECT 'summaries', s.user_id, to_json(s), row_number() OVER (ORDER BY s.ends_at, s.id)
+    FROM (SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM summaries
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'summaries' = ANY (:kinds::text[])) AS s
+    UNION ALL
+    SELECT 'reminders', r.user_id, to_json(r), row_number() OVER (ORDER BY r.made_at, r.id)
+    FROM (SELECT id, user_id, namespace, visibility, text, made_at, due_at, repeats, posted_at,
+                 CASE state WHEN 'open' THEN 'open' ELSE 'ended' END AS state
+          FROM reminders
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'reminders' = ANY (:kinds::text[])) AS r
+    UNION ALL
+    SELECT 'usage', u.user_id, to_json(u), row_number() OVER (ORDER BY u.day, u.kind, u.conversation, u.model, u.user_id)
+    FROM (SELECT user_id, day, kind, nullif(conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation,
+                 model, calls, failures, refused, prompt_tokens, completion_tokens, cached_tokens, cost
+          FROM model_usage
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'usage' = ANY (:kinds::text[])) AS u
+    UNION ALL
+    SELECT 'operations', o.user_id, to_json(o), row_number() OVER (ORDER BY o.month, o.operation, o.vendor, o.user_id)
+    FROM (SELECT user_id, month, operation, vendor, count, tokens FROM operation_totals
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'operations' = ANY (:kinds::text[])) AS o
+) AS owned
+ORDER BY kind, n
 
 -- name: own_askers
 -- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made

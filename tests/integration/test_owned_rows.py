@@ -21,6 +21,7 @@ pytestmark = pytest.mark.integration
 
 ROOM = {"room": "general"}
 LIMIT = 100  # more than there are
+KINDS = ("memories", "facts", "landmarks", "pending", "summaries", "reminders")
 
 
 @pytest.fixture
@@ -57,9 +58,9 @@ async def read(harness: AppHarness, own_data: OwnData, sharing: Sharing, reminde
         "open reminders": [reminder.id for reminder in await reminders.open(own)],
         "reach": [item.id for item in await sharing.find(own, "", LIMIT, NOW)],
     }
-    for name in ("turns", "memories", "facts", "landmarks", "pending", "summaries", "reminders"):
-        found[name] = [row["id"] for row in await getattr(own_data, name)(own)]
-    return found
+    found["turns"] = [row["id"] for row in await own_data.turns(own)]
+    items = await own_data.items(own, KINDS)
+    return found | {kind: [item["id"] for item in items[kind]] for kind in KINDS}
 
 
 class Unfiltered:
@@ -97,6 +98,6 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
     users = [user_id(at, name) for name in ("alice", "bob")]
     async with harness.app.database.transaction(at.tenant_id, "read") as tx:
         everyones: Any = Unfiltered(tx.own_data._sql, users)
-        assert {row["user_id"] for row in await everyones.fetch("own_memories")} == set(users)
+        assert {row["user_id"] for row in await everyones.fetch("own_items", kinds=["memories"])} == set(users)
         found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit), Reminders(everyones))
         assert found == await read(harness, tx.own_data, tx.sharing, tx.reminders)

@@ -246,6 +246,9 @@ async def test_who_asked_is_told_once_in_their_dm_that_a_reminder_was_refused(
     with monkeypatch.context() as refusing:
         refusing.setattr(harness.delivery, "deliver", refuse)
         assert await posted(harness, 30 * 60) == []
+    export = await harness.command("alice", "/nexus export", dm="nexus")
+    assert export.file is not None
+    assert [each["state"] for each in json.loads(export.file.text)["reminders"]] == ["ended"]
     (told,) = await posted(harness)
     assert told.startswith('I could not post your reminder in "#general"')
     assert ("zqlynx" in told) is not isolated

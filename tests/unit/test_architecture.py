@@ -93,6 +93,7 @@ JUSTIFIED = {
     "People.find_user_ids": "user ids by the external ids that the adapter gave",
     "People.chat_accounts": "the accounts of a person, whose platforms are asked where they are",
     "People.holders": "ids of people on the platform, which is asked whether they are still there",
+    "OwnData.items": "what one person owns, by an Owned, which visibility makes; every row is checked by it",
     "People.known_in": "ids of people on the platform, which is asked for their roles",
     "People.home": "the platform and workspace of a user, to file their DM there",
     "People.workspaces": "names of workspaces, to find their tenants",

@@ -31,6 +31,7 @@ SESSION_SETTINGS: Final = {
     "jit": "off",
     "application_name": "nexus",
     "row_security": "on",
+    "timezone": "UTC",  # of times within JSON
 }
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
