@@ -52,6 +52,11 @@ class Role(StrEnum):
     WRITE = "write"
     ADMIN = "admin"
 
+    @property
+    def writes(self) -> bool:
+        """Whether its members add to the project, by writing for it and by what they say in their sessions."""
+        return self is not Role.READ
+
     def within(self, other: "Role") -> bool:
         """Whether another role lets its member do all that this one does."""
         weakest_first = list(Role)

@@ -489,16 +489,15 @@ def reviewable(access: AccessContext, *, room_admin: bool, pooled: bool) -> Read
     In a room that is the room's own namespace, for its admin; in a DM or a session the conversation's own, for its
     user. An admin of the project also reviews the project's namespace. A guest reviews nothing but their own DMs and
     sessions. `pooled`: of items that a project's pool holds, which are memories. Those of a session in a project are
-    read by the project, so its admins review them, from anywhere in the project, and not the session's user.
+    read by the project, so its admins review them, from anywhere in the project, and not the session's user; unless
+    that user may only read the project, which then reads nothing of it.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
     member = access.trust is Trust.MEMBER
     project_admin = member and project is not None and project.role is Role.ADMIN
-    if _is_room(conversation):
-        own = room_admin and member
-    else:
-        own = not pooled or conversation.kind is ConversationKind.DM or project is None or project_admin
+    own_words = not (pooled and _feeds_project(access)) or project_admin
+    own = room_admin and member if _is_room(conversation) else own_words
     namespaces = [conversation.namespace] if own else []
     sessions: list[str] = []
     if project is not None and project_admin:
@@ -518,7 +517,7 @@ def reviewers(access: AccessContext, namespace: str, *, pooled: bool) -> str:
     own = namespace == conversation.namespace
     if own and _is_room(conversation):
         return "an admin of this room"
-    if project is not None and (not own or (pooled and conversation.kind is ConversationKind.SESSION)):
+    if project is not None and (not own or (pooled and _feeds_project(access))):
         return f"an admin of the project {project.slug}"
     return YOU
 
@@ -650,7 +649,7 @@ def entry_tag(access: EntryAccess) -> AccessTag:
     project = readable_project(access, access.project)
     if project is None:
         raise NotFound(unknown_project_sentence(str(access.project)))
-    if project.role is Role.READ:
+    if not _writes(project.role):
         raise Refused(
             f"You may read the project {project.slug}, not write to it: ask one of its admins for the role write."
         )
@@ -784,6 +783,17 @@ def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:
     return () if _is_room(access.conversation) or owner is None else access.linked_users(owner)
 
 
+def _writes(role: Role | None) -> bool:
+    return role is not None and role.writes
+
+
+def _feeds_project(access: AccessContext) -> bool:
+    """Whether a project's pool holds what is said in this session."""
+    project = effective_project(access)
+    is_session = access.conversation.kind is ConversationKind.SESSION
+    return is_session and project is not None and _writes(project.role)
+
+
 def _is_room(conversation: Conversation) -> bool:
     return conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
 
@@ -800,9 +810,9 @@ def _is_private_part(member: PoolMember) -> bool:
 def _is_pooled(member: PoolMember) -> bool:
     """Whether a conversation feeds its project's pool.
 
-    Rooms do, private ones only if their own admin agreed. Sessions do while their user is a member: somebody who was
-    removed must not go on feeding a pool that they can no longer see. A DM never does.
+    Rooms do, private ones only if their own admin agreed. Sessions do while their user may write in the project: who
+    may only read it puts nothing into it by talking there. A DM never does.
     """
     if member.kind is ConversationKind.ROOM:
         return member.pooled or not member.private
-    return member.kind is ConversationKind.SESSION and member.owner_role is not None
+    return member.kind is ConversationKind.SESSION and _writes(member.owner_role)

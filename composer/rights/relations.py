@@ -201,7 +201,7 @@ def _in_project(project: ProjectFacts | None, relation: Relation) -> bool:
     """Membership alone counts: being an admin of the tenant gives nothing in a project."""
     roles: Mapping[Relation, tuple[Role, ...]] = {
         Relation.MEMBER: tuple(Role),
-        Relation.WRITER: (Role.WRITE, Role.ADMIN),
+        Relation.WRITER: tuple(role for role in Role if role.writes),
         Relation.ADMIN: (Role.ADMIN,),
     }
     return project is not None and project.role in roles.get(relation, ())

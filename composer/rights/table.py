@@ -182,7 +182,12 @@ def _assigned(facts: ActorFacts) -> str:
     name = facts.name_of(project)
     who = "Everyone" if facts.in_room else "You"
     opened = f"{who} in {place} can then recall what {name} remembers"
-    if facts.private_room:
+    if not facts.in_room and project.role is not None and not project.role.writes:
+        opened += (
+            f". Your role there is read, so nobody in {name} recalls what is said in {place}; once you have the role "
+            "write they do, also what was said before."
+        )
+    elif facts.private_room:
         opened += "." if facts.pooling else "; what is said in this private room stays here."
     else:
         opened += f", and everyone in {name} what is said in {place}, also what was said before."

@@ -227,6 +227,32 @@ async def test_a_session_is_pooled_only_while_it_and_its_user_belong_to_the_proj
     assert SECRET not in await prompt_text(harness, "alice", room="apollo")
 
 
+async def test_who_may_only_read_a_project_puts_nothing_into_it(harness: AppHarness) -> None:
+    await project(harness, "apollo")
+    await harness.say("alice", "the gate opens with numbat3", room="apollo")
+    await harness.say("bob", f"the vault is {SECRET}", session="s1")
+    await harness.command("alice", "/nexus project member add apollo bob read", room="apollo")
+    shown = await harness.command("bob", "/nexus project assign apollo", session="s1")
+    assert "nobody in apollo recalls what is said in this session" in shown.text
+    await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
+    await harness.ask("bob", f"@nexus remember that the vault is {SECRET}", session="s1")
+    await harness.command("bob", f"/nexus remember the vault is {SECRET}", session="s1")
+    await harness.command("bob", f"/nexus fact set vault {SECRET}", session="s1")
+    await harness.command("bob", f"/nexus landmark add the vault is {SECRET}", session="s1")
+    for asked in (f"remember the vault is {SECRET}", f"fact set vault {SECRET}", f"landmark add vault {SECRET}"):
+        refusal = await refusal_by_ask(harness, "bob", f"/nexus {asked} --project --yes", session="s1")
+        assert "ask one of its admins for the role write" in refusal
+    for who, where in (("alice", {"room": "apollo"}), ("alice", {"session": "a1"})):
+        await harness.say(who, "hello", **where)
+        await harness.command(who, "/nexus project assign apollo --yes", **where)
+        assert SECRET not in await prompt_text(harness, who, **where)
+        assert SECRET not in (await harness.command(who, "/nexus recall vault", **where)).text
+    assert "numbat3" in await prompt_text(harness, "bob", "what opens the gate?", session="s1")  # reading goes on
+    assert SECRET in await prompt_text(harness, "bob", session="s1")
+    await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
+    assert SECRET in await prompt_text(harness, "alice", room="apollo")
+
+
 async def test_a_dm_is_never_pooled(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("alice", f"the vault is {SECRET}", dm="nexus")

@@ -587,13 +587,14 @@ class Reference:
 
     def _pooled(self, tenant: str, project: Project, home: Home) -> bool:
         """Whether what belongs there is for all of a project: its rooms, private ones if their admin said so, and the
-        sessions of its members. A DM never."""
+        sessions of its members who may write in it. A DM never."""
         here = self.tenant(tenant)
         if home[0] == "room":
             room = here.rooms[home[1]]
             return room.home == home and room.project == project.key and (room.pooled or not room.private)
         if home[0] == "session":
-            return here.personal_conversations[home].project == project.key and here.role(project, home[1]) is not None
+            is_in = here.personal_conversations[home].project == project.key
+            return is_in and here.role(project, home[1]) in ("write", "admin")
         return False
 
     def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:

@@ -80,7 +80,9 @@ OPEN_ROOM = PoolMember("room:open", ConversationKind.ROOM, private=False, pooled
 CLOSED_ROOM = PoolMember("room:closed", ConversationKind.ROOM, private=True, pooled=False)
 CLOSED_POOLED = PoolMember("room:pooled", ConversationKind.ROOM, private=True, pooled=True)
 ANY_DM = PoolMember("dm:bob", ConversationKind.DM, private=False, pooled=True, owner_role=Role.ADMIN)
-MEMBERS_SESSION = PoolMember("session:bob", ConversationKind.SESSION, private=False, pooled=False, owner_role=Role.READ)
+MEMBERS_SESSION = PoolMember(
+    "session:bob", ConversationKind.SESSION, private=False, pooled=False, owner_role=Role.WRITE
+)
 STRANGERS_SESSION = PoolMember("session:dave", ConversationKind.SESSION, private=False, pooled=True)
 POOL = (OPEN_ROOM, CLOSED_ROOM, CLOSED_POOLED, ANY_DM, MEMBERS_SESSION, STRANGERS_SESSION)
 POOLED = ("room:open", "room:pooled", "session:bob")
@@ -314,10 +316,12 @@ def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> No
         (CLOSED_POOLED, True),
         (ANY_DM, False),
         (MEMBERS_SESSION, True),
+        (replace(MEMBERS_SESSION, owner_role=Role.ADMIN), True),
+        (replace(MEMBERS_SESSION, owner_role=Role.READ), False),
         (STRANGERS_SESSION, False),
     ],
 )
-def test_the_pool_has_public_rooms_agreed_private_rooms_and_members_sessions_but_never_a_dm(
+def test_the_pool_has_public_rooms_agreed_private_rooms_and_writers_sessions_but_never_a_dm(
     member: PoolMember, pooled: bool
 ) -> None:
     facts = replace(project(), members=(member,))
