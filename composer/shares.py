@@ -1,0 +1,171 @@
+"""Shares of what everybody uses at once: connections, locks that are waited for, places for answers, background work.
+
+For whom work is done is known where somebody's identity is resolved (`act_for`, `acting_for`) and holds for all that
+the task does from then on; nobody passes it on. Whoever holds fewest places has the next one that becomes free: first
+by tenant, within a tenant by person, then by time. An idle place may be borrowed, but nobody gets the last ones: so one
+person's worst minute, or one tenant's, is not another's outage.
+"""
+
+import asyncio
+import uuid
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Final
+
+from composer.errors import Unavailable
+
+BUSY: Final = "Too much is going on at once here; try again in a moment."
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """For whom work is done: a person of a tenant, a tenant (`person` None), or somebody who is not known yet (`tenant`
+    None). Nobody waits for `background` work."""
+
+    tenant: uuid.UUID | None = None
+    person: uuid.UUID | None = None
+    background: bool = False
+
+
+_current: ContextVar[Party] = ContextVar("party", default=Party())  # noqa: B039  (it is frozen)
+
+
+def current_party(tenant: uuid.UUID | None = None) -> Party:
+    """For whom work is done now; in another `tenant` than theirs, for that tenant."""
+    party = _current.get()
+    return party if tenant in {None, party.tenant} else replace(party, tenant=tenant, person=None)
+
+
+def act_for(tenant: uuid.UUID, person: uuid.UUID | None) -> None:
+    """Work for somebody from here to the end of this task, and in the tasks that it begins."""
+    _current.set(Party(tenant, person))
+
+
+@contextmanager
+def acting_for(
+    tenant: uuid.UUID | None, person: uuid.UUID | None = None, *, background: bool = False
+) -> Iterator[None]:
+    """Work for somebody within this block, and in the tasks that it begins."""
+    token = _current.set(Party(tenant, person, background))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class Places:
+    """Places of one kind, `most` at once: a person has at most half of them, a tenant three quarters, and the
+    background work of all tenants together half. Others wait; who is waited for does so for `seconds` at most.
+
+    A task that holds a place needs no further one: what it asks for inside is given at once, and not counted.
+    """
+
+    def __init__(self, most: int, seconds: float | None = None) -> None:
+        """`seconds` None: all wait as long as it takes."""
+        self._most, self._seconds = most, seconds
+        self._of_person = self._of_background = max(1, most // 2)
+        self._of_tenant = max(1, most * 3 // 4)
+        self._free = most
+        self._tenants = Counter[uuid.UUID | None]()
+        self._people = Counter[tuple[uuid.UUID | None, uuid.UUID | None]]()
+        self._background = 0
+        self._holders = set[asyncio.Task[object] | None]()
+        # Whoever had none for longest stands first, among tenants and among those of one.
+        self._waiting: dict[uuid.UUID | None, dict[Party, deque[asyncio.Future[None]]]] = {}
+
+    @property
+    def taken(self) -> int:
+        """How many are taken."""
+        return self._most - self._free
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for one."""
+        return sum(len(line) for lines in self._waiting.values() for line in lines.values())
+
+    def has_one_for(self, party: Party) -> bool:
+        """Whether somebody would get one at once."""
+        return (
+            self._free > 0
+            and self._tenants[party.tenant] < self._of_tenant
+            and (party.person is None or self._people[party.tenant, party.person] < self._of_person)
+            and not (party.background and self._background >= self._of_background)
+        )
+
+    @asynccontextmanager
+    async def take(self, tenant: uuid.UUID | None = None) -> AsyncIterator[None]:
+        """Hold a place within this block, for whom work is done now (`current_party`). Raises Unavailable where it
+        takes too long to get one."""
+        task = asyncio.current_task()
+        if task in self._holders:
+            yield
+            return
+        party = current_party(tenant)
+        await self._wait(party)
+        self._holders.add(task)
+        try:
+            yield
+        finally:
+            self._holders.discard(task)
+            self._give_back(party)
+
+    async def _wait(self, party: Party) -> None:
+        if self.has_one_for(party):  # then nobody waits who might have it: they would have got it
+            self._count(party, 1)
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(party.tenant, {}).setdefault(party, deque()).append(place)
+        try:
+            async with asyncio.timeout(None if party.background else self._seconds):
+                await place
+        except BaseException as error:
+            if not place.cancelled():  # it came together with what ends the wait
+                self._give_back(party)
+            else:
+                self._leave(party, place)
+            if isinstance(error, TimeoutError):
+                raise Unavailable(BUSY) from error
+            raise
+
+    def _leave(self, party: Party, place: asyncio.Future[None]) -> None:
+        lines = self._waiting.get(party.tenant, {})
+        if place in (line := lines.get(party, deque())):
+            line.remove(place)
+            if not line:
+                del lines[party]
+            if not lines:
+                del self._waiting[party.tenant]
+
+    def _give_back(self, party: Party) -> None:
+        self._count(party, -1)
+        while (next_ := self._next()) is not None:
+            lines = self._waiting.pop(next_.tenant)
+            line = lines.pop(next_)
+            place = line.popleft()
+            if not place.cancelled():
+                place.set_result(None)
+                self._count(next_, 1)
+            if line:
+                lines[next_] = line  # behind the others
+            if lines:
+                self._waiting[next_.tenant] = lines
+
+    def _next(self) -> Party | None:
+        """Who is next; None where nobody waits who may have a place."""
+        for tenant in sorted(self._waiting, key=lambda each: self._tenants[each]):
+            if found := [each for each in self._waiting[tenant] if self.has_one_for(each)]:
+                return min(found, key=lambda each: self._people[each.tenant, each.person])
+        return None
+
+    def _count(self, party: Party, by: int) -> None:
+        self._free -= by
+        self._background += by if party.background else 0
+        self._tenants[party.tenant] += by
+        self._people[party.tenant, party.person] += by
+        if not self._tenants[party.tenant]:
+            del self._tenants[party.tenant]
+        if not self._people[party.tenant, party.person]:
+            del self._people[party.tenant, party.person]
