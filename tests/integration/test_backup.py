@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import warnings
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
@@ -193,6 +194,74 @@ async def test_a_backup_that_somebody_else_wrote_needs_trust(
     with pytest.raises(Refused, match="anybody may have written it"):
         await DatabaseBackup(empty_url, foreign).restore(path)
     assert (await DatabaseBackup(empty_url, own).restore(forged, trust=True)).rows == manifest.rows
+
+
+class Meanwhile(AuditKeyRing):
+    """Keys that do something right after a backup was found to be signed with them."""
+
+    do: Callable[[], object]
+
+    def verify(self, key_id: str, text: bytes, signature: bytes) -> bool | None:
+        verified = super().verify(key_id, text, signature)
+        self.do()
+        return verified
+
+
+async def test_what_is_restored_is_the_file_that_was_checked(
+    harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
+    path, other = tmp_path / "one.backup", tmp_path / "other.backup"
+    manifest = await harness.app.backup.write(path, START)
+    await harness.say("alice", "the vault is numbat3", **ROOM)
+    await harness.app.backup.write(other, START)
+    keys = Meanwhile.load(harness.app.settings)
+    backup = DatabaseBackup(empty_url, keys)
+
+    def change_in_place(at: int) -> None:
+        with path.open("r+b") as file:
+            file.seek(at)
+            file.write(b"????")
+
+    for at in (5_000, path.stat().st_size // 2):
+        whole = path.read_bytes()
+        keys.do = lambda at=at: change_in_place(at)  # type: ignore[misc]
+        with pytest.raises((BadInput, Unavailable)):
+            await backup.restore(path)
+        assert await content(empty_url) == {}
+        path.write_bytes(whole)
+    keys.do = lambda: os.replace(other, path)
+    assert await backup.restore(path) == manifest
+    assert "numbat3" not in str(await content(empty_url))
+
+
+@pytest.mark.parametrize(
+    ("parts", "compression"),
+    [
+        ([DUMP], zipfile.ZIP_STORED),
+        ([DUMP, BACKUP_MANIFEST, "../evil"], zipfile.ZIP_STORED),
+        ([DUMP, DUMP, BACKUP_MANIFEST], zipfile.ZIP_STORED),
+        ([DUMP, BACKUP_MANIFEST], zipfile.ZIP_DEFLATED),
+    ],
+)
+async def test_a_backup_has_two_parts_as_they_are(
+    harness: AppHarness, empty_url: str, tmp_path: Path, parts: list[str], compression: int
+) -> None:
+    path, forged = tmp_path / "one.backup", tmp_path / "forged.backup"
+    await harness.app.backup.write(path, START)
+    old, new = zipfile.ZipFile(path), zipfile.ZipFile(forged, "w", compression)
+    with old, new, warnings.catch_warnings(action="ignore"):
+        for name in parts:
+            new.writestr(name, old.read(name) if name in (DUMP, BACKUP_MANIFEST) else b"evil")
+    with pytest.raises(BadInput, match="is not a backup of Nexus"):
+        await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(forged, trust=True)
+    huge = {BACKUP_MANIFEST: b"[" * 2**21, DUMP: b""}
+    with zipfile.ZipFile(forged, "w") as new:
+        for name, text in huge.items():
+            new.writestr(name, text)
+    with pytest.raises(BadInput, match="is not a backup of Nexus"):
+        await DatabaseBackup(empty_url, AuditKeyRing.load(harness.app.settings)).restore(forged, trust=True)
+    assert await content(empty_url) == {}
 
 
 async def test_nothing_of_a_backup_is_executed_or_created_but_its_rows(

@@ -10,8 +10,8 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -35,6 +35,7 @@ from sql.loader import migrations, queries, upgrade
 
 DUMP: Final = "database.dump"
 BACKUP_MANIFEST: Final = "manifest.json"
+MAX_MANIFEST_BYTES: Final = 2**20
 ABANDONED_SECONDS: Final = 86_400  # after which nobody writes a backup any more that is not whole
 REHEARSAL_DATABASE: Final = "nexus_restore_test"
 # Tables of the installation: a restored one has rows of its own there.
@@ -125,14 +126,33 @@ class DatabaseBackup:
         before_commit: Callable[[], None] | None = None,
     ) -> Manifest:
         """Fill an empty database from a backup, of this Nexus or an older one, all or nothing, and compare it with the
-        manifest. With a `signer`, every tenant's audit log records it.
+        manifest. The file is opened once, and what is loaded is checked again before it is kept, so that nobody can
+        replace it in between. With a `signer`, every tenant's audit log records it.
 
         `trust`: also from a backup that is not signed with a key of this installation. `before_commit` is called once
         all is loaded; one that dies before the commit has restored nothing. Raises BadInput (no backup, or
         a damaged one), Refused (not ours, or the database is not empty), Misconfigured (the backup is of a newer
         Nexus, or of one that is too old), Unavailable.
         """
-        manifest = await asyncio.to_thread(read_manifest, path)
+        with await asyncio.to_thread(_opened, path) as archive:
+            manifest = await asyncio.to_thread(_checked_manifest, path, archive)
+            self._require_usable(path, manifest, trust=trust)
+            async with self._connected() as connection:
+                await prepare_role(connection)
+                await self._require_empty(connection)
+                async with connection.transaction():
+                    async with self._decoded(path, archive, manifest) as rows:
+                        await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
+                    await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
+                    if signer is not None:
+                        await _record_restore(connection, manifest, signer)
+                    if before_commit is not None:
+                        before_commit()
+        async with self._connected() as connection:
+            await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
+        return manifest
+
+    def _require_usable(self, path: Path, manifest: Manifest, *, trust: bool) -> None:
         if not trust and not self._signed(manifest):
             raise Refused(
                 f"{path} is not signed with a key of this installation, so anybody may have written it. If you know "
@@ -146,19 +166,6 @@ class DatabaseBackup:
             )
         if manifest.schema > migrations()[-1].version:
             raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that version first.")
-        async with self._connected() as connection:
-            await prepare_role(connection)
-            await self._require_empty(connection)
-            async with connection.transaction(), self._decoded(path) as rows:
-                await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
-                await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
-                if signer is not None:
-                    await _record_restore(connection, manifest, signer)
-                if before_commit is not None:
-                    before_commit()
-        async with self._connected() as connection:
-            await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
-        return manifest
 
     def _signed(self, manifest: Manifest) -> bool:
         try:
@@ -168,17 +175,23 @@ class DatabaseBackup:
         return self._keys.verify(manifest.key_id, manifest.signed_text, signature) is True
 
     @asynccontextmanager
-    async def _decoded(self, path: Path) -> AsyncIterator[asyncio.StreamReader]:
-        """The dump of a backup as text, as pg_restore decodes it without any database."""
-        with zipfile.ZipFile(path) as archive, archive.open(DUMP) as entry:
+    async def _decoded(
+        self, path: Path, archive: zipfile.ZipFile, manifest: Manifest
+    ) -> AsyncIterator[asyncio.StreamReader]:
+        """The dump of a backup as text, as pg_restore decodes it without any database. Raises BadInput at its end if
+        what was decoded was not what the manifest is of."""
+        with archive.open(DUMP) as entry:
             async with self._program("pg_restore", "--data-only", "--file=-", feed=True) as process:
                 assert process.stdout is not None
                 feeding = asyncio.create_task(_feed(process, entry))
                 try:
                     yield process.stdout
+                    digest = await feeding
                 finally:
                     feeding.cancel()
                     await asyncio.gather(feeding, return_exceptions=True)
+        if digest != manifest.sha256:
+            raise BadInput(f"{path} was changed while it was read: nothing was restored.")
 
     async def _require_empty(self, connection: asyncpg.Connection) -> None:
         """Refuse a database with a tenant, or with other tables than ours."""
@@ -286,30 +299,53 @@ def _failed(program: str, line: str) -> NexusError:
     return Unavailable(f"{program} failed: {message.rstrip('.')}.")
 
 
-async def _feed(process: asyncio.subprocess.Process, entry: IO[bytes]) -> None:
-    """Write a file to a program's input."""
+async def _feed(process: asyncio.subprocess.Process, entry: IO[bytes]) -> str:
+    """Write a file to a program's input. Returns the SHA-256 of the file; "" for one that can't be read to its end."""
     assert process.stdin is not None
-    with suppress(ConnectionError):  # it ended early; its error output says why
-        while chunk := await asyncio.to_thread(entry.read, BACKUP_CHUNK_BYTES):
-            process.stdin.write(chunk)
-            await process.stdin.drain()
-    process.stdin.close()
-
-
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a backup, checked against its dump. Raises BadInput."""
+    digest = hashlib.sha256()
     try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = Manifest(**json.loads(archive.read(BACKUP_MANIFEST)))
-            with archive.open(DUMP) as entry:
-                digest = hashlib.file_digest(entry, "sha256")  # type: ignore[arg-type]
-    except OSError as error:
-        raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-        raise BadInput(f"{path} is not a backup of Nexus, or it is damaged ({error}).") from error
+        while chunk := await asyncio.to_thread(entry.read, BACKUP_CHUNK_BYTES):
+            digest.update(chunk)
+            with suppress(ConnectionError):  # it ended early; its error output says why
+                process.stdin.write(chunk)
+                await process.stdin.drain()
+    except (OSError, EOFError, zipfile.BadZipFile):
+        return ""
+    finally:
+        process.stdin.close()
+    return digest.hexdigest()
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    with _damage_named(path):
+        return zipfile.ZipFile(path)
+
+
+def _checked_manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
+    """The manifest of a backup, checked against its dump: the two parts that Nexus writes, each once and as it is.
+    Raises BadInput."""
+    with _damage_named(path):
+        parts = sorted(archive.infolist(), key=lambda part: part.filename)
+        if [part.filename for part in parts] != [DUMP, BACKUP_MANIFEST]:
+            raise ValueError("it has other parts")
+        if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or parts[1].file_size > MAX_MANIFEST_BYTES:
+            raise ValueError("its parts are compressed, or too large")
+        manifest = Manifest(**json.loads(archive.read(BACKUP_MANIFEST)))
+        with archive.open(DUMP) as entry:
+            digest = hashlib.file_digest(entry, "sha256")  # type: ignore[arg-type]
     if digest.hexdigest() != manifest.sha256:
         raise BadInput(f"{path} is damaged: its content does not match its manifest.")
     return manifest
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, EOFError, ValueError, TypeError, RecursionError, NotImplementedError) as error:
+        raise BadInput(f"{path} is not a backup of Nexus, or it is damaged ({error}).") from error
 
 
 def _require_whole(path: Path, manifest: Manifest, counts: Mapping[str, int]) -> None:
