@@ -291,3 +291,28 @@ ALTER TABLE gateway_forgets NO FORCE ROW LEVEL SECURITY;
 UPDATE users AS u SET forgot_at = f.forgot_at FROM gateway_forgets AS f WHERE f.tenant_id = u.tenant_id AND f.user_id = u.id;
 ALTER TABLE users FORCE ROW LEVEL SECURITY;
 DROP TABLE gateway_forgets;
+
+-- Whether a column may hold what people wrote, or vectors or digests of it: every one of these types but a few of ours.
+CREATE FUNCTION holds_words(name name, type oid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    regexp_replace(format_type(type, NULL), '^.*\.', '')  -- without the schema of pgvector
+        IN ('text', 'text[]', 'json', 'jsonb', 'bytea', 'bytea[]', 'vector', 'bit varying')
+    AND name <> ALL ('{act,adapter,external_id,item_kind,kind,namespace,platform,role,source_kind,state,tier,trust,vendors,
+                       visibility,workspace}'::name[]);
+
+-- The planner's statistics are samples of what columns hold, and outlive the rows: of such columns none are taken, and those
+-- that were are cleared.
+DO $$
+DECLARE
+    words record;
+BEGIN
+    FOR words IN
+        SELECT c.relname AS owner, a.attname AS name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND holds_words(a.attname, a.atttypid)
+              AND EXISTS (SELECT FROM pg_attribute AS t WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')
+    LOOP
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN %I SET STATISTICS 0', words.owner, words.name);
+        PERFORM pg_clear_attribute_stats('public', words.owner, words.name, false);
+    END LOOP;
+END
+$$;

@@ -65,8 +65,12 @@ WHERE tenant_id = :tenant_id AND id IN (
 RETURNING id
 
 -- name: columns_with_ids
--- List the columns of tenants' tables that may hold an id: as a value, in a list or within a text.
-SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, NULL) AS "type"
+-- List the columns of tenants' tables that may hold an id: as a value, in a list or within a text. sampled: the planner's
+-- statistics hold words of it (an owner that row-level security binds is not shown that).
+SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, NULL) AS "type",
+       holds_words(a.attname, a.atttypid)
+       AND EXISTS (SELECT FROM pg_stats AS s
+                   WHERE (s.schemaname, s.tablename, s.attname) = ('public', c.relname, a.attname)) AS sampled
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attname <> 'tenant_id'

@@ -1,4 +1,5 @@
-"""Look for erased ids in everything that is stored: every table, every stored prompt, every key and value of Redis."""
+"""Look for erased ids in everything that is stored: every table, every stored prompt, every key and value of Redis; and
+for words in the planner's statistics, which outlive their rows."""
 
 import re
 import uuid
@@ -33,17 +34,19 @@ _EXPRESSIONS: Final = {
 async def find_ids(
     database: ServerUrl, cache: ServerUrl, tenant: uuid.UUID, is_wanted: Callable[[uuid.UUID], bool]
 ) -> Mapping[str, int]:
-    """How often ids that are wanted occur in a tenant's rows and in the cache, by `table.column` or "cache".
+    """How often ids that are wanted occur in a tenant's rows and in the cache, by `table.column` or "cache"; and the
+    columns of words of which the database keeps samples, whatever these are.
 
     Raises Unavailable.
     """
     found: defaultdict[str, int] = defaultdict(int)
     async for place, text in _texts(database, cache, tenant):
-        found[place] += sum(is_wanted(uuid.UUID(id)) for id in ID.findall(text))
+        found[place] += 1 if text is None else sum(is_wanted(uuid.UUID(id)) for id in ID.findall(text))
     return {place: count for place, count in found.items() if count}
 
 
-async def _texts(database: ServerUrl, cache: ServerUrl, tenant: uuid.UUID) -> AsyncIterator[tuple[str, str]]:
+async def _texts(database: ServerUrl, cache: ServerUrl, tenant: uuid.UUID) -> AsyncIterator[tuple[str, str | None]]:
+    """All texts with their places. None: a text that is nobody's row, and should not be there."""
     async with translate_postgres_errors(database):
         connection = await asyncpg.connect(database, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
@@ -51,6 +54,8 @@ async def _texts(database: ServerUrl, cache: ServerUrl, tenant: uuid.UUID) -> As
                 await connection.execute("SELECT set_config('nexus.tenant', $1, true)", str(tenant))
                 for row in await connection.fetch(queries()["columns_with_ids"].sql):
                     table, column = row["table"], row["column"]
+                    if row["sampled"]:
+                        yield f"statistics of {table}.{column}", None
                     if (table, column) in TOMBSTONES:
                         continue
                     text = _EXPRESSIONS[row["type"]].format(f'"{column}"')
