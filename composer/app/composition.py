@@ -19,6 +19,7 @@ from composer.memory.extraction import BatchRules, ConversationSource
 from composer.memory.indexer import Indexer
 from composer.memory.learner import Learner
 from composer.model import Agent
+from composer.ports.audit import AuditKeys
 from composer.ports.clock import Clock
 from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
@@ -160,10 +161,19 @@ def build_models(base: Foundation, model: ChatModel | None) -> Models:
     uses_models = model is not None or settings.has_model_api
     return Models(
         calls=calls,
-        chat=Meter(calls, chat, tokenizer_for, base.clock, uses_models=uses_models),
+        chat=Meter(
+            calls, chat, tokenizer_for, base.clock, uses_models=uses_models, mark=partial(prompt_mark, base.keys)
+        ),
         embedder=EmbeddingMeter(base.embedder, calls, tokenizer_for),
         takes_tools=partial(_takes_tools, chat),
     )
+
+
+def prompt_mark(keys: AuditKeys, tenant: uuid.UUID) -> str:
+    """What every prompt of a tenant begins with, and no other's: a provider keeps the beginnings of prompts for whoever
+    uses the same key, and tells by its time and its count whether it knew one. It is secret, since who asks through the
+    gateway writes the beginning themselves."""
+    return f"[{keys.sign(b'prompts of ' + tenant.bytes)[:8].hex()}]\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The meter: every call of a chat model goes through it. It keeps calls within budgets and records what they used."""
 
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,9 +63,11 @@ class Meter:
         clock: Clock,
         *,
         uses_models: bool = True,
+        mark: Callable[[uuid.UUID], str] = lambda _: "",
     ) -> None:
-        """`tokenizer` gives the tokenizer of a model by its name. Without `uses_models` every agent is offline."""
-        self._ledger, self._model, self._tokenizer = ledger, model, tokenizer
+        """`tokenizer` gives the tokenizer of a model by its name. Without `uses_models` every agent is offline. `mark`
+        is what a tenant's prompts begin with."""
+        self._ledger, self._model, self._tokenizer, self._mark = ledger, model, tokenizer, mark
         self._breaker, self._uses_models = CircuitBreaker(clock), uses_models
 
     async def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
@@ -73,6 +76,7 @@ class Meter:
             async for chunk in self._model.stream(work.agent, messages):
                 yield chunk
             return
+        messages = _begun_with(self._mark(work.account.tenant_id), messages)
         most = partial(self._estimate, work, messages)
         async with self._ledger.reserved(work.account, self._models(work)[0], most):
             async for chunk in self._ask_in_turn(work, messages):
@@ -149,6 +153,11 @@ class Meter:
             _chars(messages) // COUNTED_PER_READ,
             lambda: sum(count(each.words) + TOKENS_PER_MESSAGE for each in messages),
         )
+
+
+def _begun_with(mark: str, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """The messages behind a mark."""
+    return [replace(messages[0], content=mark + messages[0].content), *messages[1:]] if mark and messages else messages
 
 
 def _chars(messages: Sequence[ChatMessage]) -> int:
