@@ -118,7 +118,7 @@ def parse_query(name: str, source: str) -> Query:
 
 @cache
 def queries() -> Mapping[str, Query]:
-    """Every named statement of queries/*.sql. One may hold others, by their names: `{{user_names}}`.
+    """Every named statement of queries/*.sql. One may hold others, by their names: `{{entry_rows}}`.
 
     Raises ValueError when a name repeats, or is included and missing.
     """

@@ -74,7 +74,7 @@ class AuditLog:
         anchor, signed, stays in their place."""
         async with self._database.transaction(tenant) as tx:
             await tx.serialize()
-            last = await tx.audit.last_seal_before(before)
+            last = await tx.audit.last_seal(before)
             if last is None:
                 return 0
             anchor = Anchor(last.number, chain.digest_of(last, tenant), self._clock.now(), self._keys.current_id)

@@ -123,9 +123,9 @@ async def change_stored(
 async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Message, text: str) -> bool:
     if message.ephemeral:  # stored until its answer is sent, in any case
         return True
-    policy, opted_out = await tx.messages.recording_of(message.id)
+    facts = await tx.messages.recording_of(message.id)
     addressed = find_addressed_agents(f"{message.text} {text}", agents)
-    recording = decide_recording(policy, opted_out=opted_out, wants_answer=bool(addressed))
+    recording = decide_recording(facts.policy, opted_out=facts.opted_out, wants_answer=bool(addressed))
     return recording is Recording.STORE
 
 

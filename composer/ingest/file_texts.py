@@ -281,7 +281,6 @@ async def _wanted(tx: Transaction, id: uuid.UUID) -> Message | None:
     message = await tx.messages.get(id)
     if message is None or message.ephemeral:
         return message
-    policy, opted_out = await tx.messages.recording_of(id)
-    asks = await tx.unread_files.is_question(id)
-    recording = decide_recording(policy, opted_out=opted_out, wants_answer=asks)
+    facts = await tx.messages.recording_of(id)
+    recording = decide_recording(facts.policy, opted_out=facts.opted_out, wants_answer=facts.answered)
     return message if recording is Recording.STORE else None

@@ -25,8 +25,7 @@ async def backlog(database: Database) -> Backlog:
     tenants = await database.tenants()
     for tenant, _ in tenants:
         async with database.transaction(tenant, "read") as tx:
-            messages, items = await tx.recall.backlog()
-            waiting, stuck, error = await tx.learning.backlog()
-        unindexed, unembedded = unindexed + messages, unembedded + items
-        unextracted, parked, why = unextracted + waiting, parked + stuck, error or why
+            found = await tx.maintenance.backlog()
+        unindexed, unembedded = unindexed + found.unindexed, unembedded + found.unembedded
+        unextracted, parked, why = unextracted + found.unextracted, parked + found.parked, found.why or why
     return Backlog(len(tenants), unindexed, unembedded, unextracted, parked, why)

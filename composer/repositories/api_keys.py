@@ -109,7 +109,9 @@ class ApiKeys:
 
     async def owner(self, platform: str, workspace: str, external_id: str) -> Holder | None:
         """The person whose memory the keys of the settings open."""
-        row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)
+        row = await self._sql.fetch_one(
+            "identities_find", platform=platform, workspace=workspace, external_ids=[external_id]
+        )
         return None if row is None else Holder(row["id"], row["admin"], row["opted_out"])
 
     async def of(self, users: Collection[uuid.UUID] | None) -> list[KeyEntry]:
@@ -139,7 +141,7 @@ class ApiKeys:
         await self._sql.execute("credential_used", id=id, now=now, before=before)
 
     async def delete_of(self, users: Sequence[uuid.UUID]) -> int:
-        """Delete all keys of people who are erased; returns how many."""
+        """Delete all keys of people who are erased, and their unused codes; returns how many keys."""
         rows = await self._sql.fetch("api_keys_delete_of", user_ids=list(users))
         if rows:
             await self._audit.record(AuditAct.KEY_REVOKED, users=users, details={"keys": len(rows)})

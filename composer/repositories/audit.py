@@ -248,9 +248,10 @@ class Audit:
 
     # --- the chain (composer/audit) ---------------------------------------------------------------------------------
 
-    async def last_seal(self) -> Seal | None:
-        """The end of the chain."""
-        row = await self._sql.fetch_one("audit_last_seal")
+    async def last_seal(self, before: datetime | None = None) -> Seal | None:
+        """The end of the chain; with `before`, the last seal that has, like all before it, a row from before that
+        time."""
+        row = await self._sql.fetch_one("audit_last_seal", before=before)
         return None if row is None else _seal(row)
 
     async def anchor(self) -> Anchor | None:
@@ -289,11 +290,6 @@ class Audit:
         return [
             (_seal(row, "seal_key_id", "seal_signature"), None if row["id"] is None else _event(row)) for row in rows
         ]
-
-    async def last_seal_before(self, before: datetime) -> Seal | None:
-        """The last seal that has, like all before it, a row from before a time."""
-        row = await self._sql.fetch_one("audit_seal_before", before=before)
-        return None if row is None else _seal(row)
 
     async def cut(self, anchor: Anchor) -> int:
         """Delete the rows up to an anchor, which stays in their place; returns how many went."""

@@ -342,7 +342,7 @@ class Conversations:
 
     async def set_outsiders(self, room: uuid.UUID, outsiders: bool, at: datetime | None) -> None:
         """Record whether people of other organisations read a room too, as was stated of a time."""
-        await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders, at=at)
+        await self._sql.execute("room_set", room_id=room, follow_ups=None, outsiders=outsiders, outsiders_at=at)
 
     async def note_public(self, room: uuid.UUID, at: datetime) -> None:
         """Record that a room was public at a time, whatever it is now."""
@@ -365,7 +365,7 @@ class Conversations:
 
     async def set_follow_ups(self, room: uuid.UUID, on: bool) -> None:
         """Set whether what follows up an answer in the threads of a room needs no mention."""
-        await self._sql.execute("room_set_follow_ups", room_id=room, follow_ups=on)
+        await self._sql.execute("room_set", room_id=room, follow_ups=on, outsiders=None, outsiders_at=None)
 
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
@@ -373,7 +373,7 @@ class Conversations:
 
     async def with_threads(self, id: uuid.UUID) -> list[uuid.UUID]:
         """A conversation and, of a room, its threads."""
-        return [row["id"] for row in await self._sql.fetch("conversation_with_threads", id=id)]
+        return [row["id"] for row in await self._sql.fetch("conversation_ids", id=id, project_id=None)]
 
     async def clear_unused_names(self, ids: Sequence[uuid.UUID], retracted: str) -> None:
         """Forget the titles of those conversations in which nobody's message is left, and what those sessions were

@@ -87,8 +87,3 @@ class LearningBatches:
     async def unpark(self) -> int:
         """Let parked scopes be tried again. Returns how many there were."""
         return len(await self._sql.fetch("learning_unpark"))
-
-    async def backlog(self) -> tuple[int, int, str | None]:
-        """(queued messages, parked scopes, last error of a parked scope)."""
-        row = await self._sql.fetch_one("learning_backlog")
-        return (0, 0, None) if row is None else (row["waiting"], row["parked"], row["error"])

@@ -1,9 +1,27 @@
 """Maintenance: what has expired."""
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
+
+
+@dataclass(frozen=True, slots=True)
+class TenantBacklog:
+    """Messages to index, items to embed, and messages that wait for extraction. Of `parked` conversations extraction
+    failed too often; `why` is our own sentence about one of them."""
+
+    unindexed: int
+    unembedded: int
+    unextracted: int
+    parked: int
+    why: str
+
+    @property
+    def indexing(self) -> tuple[int, int]:
+        """How many messages are to be indexed, and items to be embedded."""
+        return self.unindexed, self.unembedded
 
 
 class Maintenance:
@@ -11,6 +29,12 @@ class Maintenance:
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
+
+    async def backlog(self) -> TenantBacklog:
+        """What the tenant's background work has still to do."""
+        found = await self._sql.fetch_one_as(TenantBacklog, "backlog")
+        assert found is not None  # it counts
+        return found
 
     async def expired_memories(self, now: datetime, limit: int) -> list[uuid.UUID]:
         """Expired memories that people or tools wrote."""

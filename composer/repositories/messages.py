@@ -82,6 +82,15 @@ class Spoken:
     replies: frozenset[uuid.UUID] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordingFacts:
+    """The recording policy of a message's room, whether its sender has opted out, and whether a turn answers it."""
+
+    policy: RecordingPolicy
+    opted_out: bool
+    answered: bool
+
+
 class Messages:
     """The messages of conversations, in their order."""
 
@@ -268,10 +277,10 @@ class Messages:
         )
         return bool(found)
 
-    async def recording_of(self, id: uuid.UUID) -> tuple[RecordingPolicy, bool]:
-        """The recording policy of a message's room as of now, and whether its sender has opted out."""
-        row = await self._sql.fetch_one("message_recording", id=id)
-        return (RecordingPolicy.ON, False) if row is None else (RecordingPolicy(row["recording"]), row["opted_out"])
+    async def recording_of(self, id: uuid.UUID) -> RecordingFacts:
+        """What it depends on, as of now, whether a message would be stored."""
+        facts = await self._sql.fetch_one_as(RecordingFacts, "message_recording", id=id)
+        return facts or RecordingFacts(RecordingPolicy.ON, opted_out=False, answered=False)
 
     async def answered_ephemeral(self, limit: int) -> dict[uuid.UUID, uuid.UUID]:
         """Ephemeral messages whose turns are finished, to be erased, with their conversations."""

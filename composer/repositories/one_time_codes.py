@@ -2,7 +2,6 @@
 digest is stored."""
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -61,8 +60,3 @@ class OneTimeCodes:
             "one_time_code_redeem", purpose=str(purpose), digest=digest, now=now
         )
         return user
-
-    async def delete_of(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete the codes of people who are erased. Delete these before their web sessions: a link that is being used
-        holds this up until its session is stored."""
-        await self._sql.execute("one_time_codes_delete_of", user_ids=list(users))

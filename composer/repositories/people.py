@@ -127,7 +127,7 @@ class People:
         rows = await self._sql.fetch(
             "identities_find", platform=platform, workspace=workspace, external_ids=list(external_ids)
         )
-        return {row["external_id"]: row["user_id"] for row in rows}
+        return {row["external_id"]: row["id"] for row in rows}
 
     async def known_in(self, platform: str, workspace: str) -> tuple[str, ...]:
         """The ids on a platform of everybody who is known in a workspace."""
@@ -149,7 +149,7 @@ class People:
     async def find_user(self, platform: str, workspace: str, external_id: str) -> User | None:
         """The user behind a platform's id."""
         return await self._sql.fetch_one_as(
-            User, "user_find", platform=platform, workspace=workspace, external_id=external_id
+            User, "identities_find", platform=platform, workspace=workspace, external_ids=[external_id]
         )
 
     async def home(self, user: uuid.UUID) -> tuple[str, str] | None:
@@ -166,7 +166,7 @@ class People:
 
     async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
         """Names by user id."""
-        return {row["id"]: row["name"] for row in await self._sql.fetch("user_names", ids=list(users))}
+        return {row["id"]: row["name"] for row in await self._sql.fetch("users_get", ids=list(users))}
 
     async def stored_names(self, users: Sequence[uuid.UUID]) -> list[str]:
         """Every name under which something of these people is stored."""
@@ -191,8 +191,7 @@ class People:
 
     async def has_opted_out(self, users: Sequence[uuid.UUID]) -> bool:
         """Whether a person, who has these users, has opted out of being stored."""
-        found: bool = await self._sql.fetch_value("users_opted_out", user_ids=list(users))
-        return found
+        return any(row["opted_out"] for row in await self._sql.fetch("users_get", ids=list(users)))
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""

@@ -107,7 +107,7 @@ class Projects:
 
     async def conversations(self, id: uuid.UUID) -> list[uuid.UUID]:
         """The ids of the rooms, DMs and sessions that are in a project."""
-        return [row["id"] for row in await self._sql.fetch("project_conversations", project_id=id)]
+        return [row["id"] for row in await self._sql.fetch("conversation_ids", id=None, project_id=id)]
 
     async def items(self, id: uuid.UUID, now: datetime) -> list[ProjectItem]:
         """What was written for a project, whatever has become of it."""

@@ -332,11 +332,6 @@ class Recall:
             raise Misconfigured(REEMBEDDED)
         return {(id, part) for id, part in row["passages"]}
 
-    async def backlog(self) -> tuple[int, int]:
-        """(messages to index, items to embed)."""
-        row = await self._sql.fetch_one("recall_backlog")
-        return (0, 0) if row is None else (row["unindexed"], row["unembedded"])
-
     async def remove(self, ids: Sequence[uuid.UUID]) -> None:
         """Remove items from the index."""
         await self._sql.execute("recall_delete", ids=list(ids))

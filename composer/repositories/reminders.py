@@ -146,7 +146,7 @@ class Reminders:
 
     async def mark_notified(self, id: uuid.UUID) -> None:
         """End a reminder that was refused: its person is notified in the same transaction."""
-        await self._sql.execute("reminder_mark_notified", id=id)
+        await self._sql.execute("reminder_posted", id=id, now=None, next_at=None)
 
     async def end(self, ids: Sequence[uuid.UUID]) -> int:
         """End reminders: they are not posted again. Returns how many of them were open."""

@@ -28,5 +28,5 @@ class SettingOverrides:
 
     async def reset(self, key: str) -> None:
         """Delete one, so that the configured value applies again."""
-        await self._sql.execute("setting_delete", key=key)
+        await self._sql.execute("setting_set", key=key, value=None, now=None)
         await self._audit.record(AuditAct.SETTING_RESET, details={"key": key})

@@ -24,10 +24,6 @@ class UnreadFiles:
         """The reading of a message has ended, with texts or without."""
         await self._sql.execute("unread_files_delete", id=message)
 
-    async def is_question(self, message: uuid.UUID) -> bool:
-        """Whether an agent answers a message, or has answered it."""
-        return bool(await self._sql.fetch_value("unread_files_of_question", id=message))
-
     async def unowned(self, served: Sequence[str]) -> list[tuple[uuid.UUID, str]]:
         """The messages whose files no process reads, where this one delivers (`TurnWorker.served`), each with its
         adapter."""

@@ -62,8 +62,8 @@ class ServerCalls:
         stored = await tx.turns.get(self._turn.id)
         if stored is None or stored.question is None:
             raise Refused(NOT_SENT_ERASED)
-        policy, opted_out = await tx.messages.recording_of(question.id)
-        if decide_recording(policy, opted_out=opted_out, wants_answer=True) is not Recording.STORE:
+        facts = await tx.messages.recording_of(question.id)
+        if decide_recording(facts.policy, opted_out=facts.opted_out, wants_answer=True) is not Recording.STORE:
             raise Refused(NOT_SENT_UNSTORED)
         access = await tx.conversations.access_context(
             self._turn.conversation_id, question.user_id, question.trust, presence

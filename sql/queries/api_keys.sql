@@ -52,5 +52,6 @@ UPDATE api_keys SET last_used_at = :now
 WHERE tenant_id = :tenant_id AND id = :id AND (last_used_at IS NULL OR last_used_at <= :before)
 
 -- name: api_keys_delete_of
--- Delete all keys of these users.
+-- Delete all keys of these users, and the unused codes by which they would sign in or link an account.
+WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM api_keys WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) RETURNING id

@@ -13,9 +13,15 @@ SELECT :tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id,
 FROM new
 
 -- name: audit_last_seal
--- Get the end of the chain: the last seal.
+-- Get the end of the chain: the last seal. With `before`, the last one that has, like all seals before it, a row from
+-- before that time.
 SELECT number, event_id, sealed_at, event_digest, before, key_id, signature FROM audit_seals
-WHERE tenant_id = :tenant_id ORDER BY number DESC LIMIT 1
+WHERE tenant_id = :tenant_id
+      AND (:before::timestamptz IS NULL
+           OR number < coalesce((SELECT min(k.number) FROM audit_seals AS k
+                                 JOIN audit_events AS e ON e.tenant_id = k.tenant_id AND e.id = k.event_id
+                                 WHERE k.tenant_id = :tenant_id AND e.at >= :before), 9223372036854775807))
+ORDER BY number DESC LIMIT 1
 
 -- name: audit_anchor
 -- Get where retention cut the log.
@@ -60,15 +66,6 @@ SELECT s.number, s.event_id, s.sealed_at, s.event_digest, s.before, s.key_id AS 
 FROM audit_seals AS s LEFT JOIN audit_events AS e ON e.tenant_id = s.tenant_id AND e.id = s.event_id
 WHERE s.tenant_id = :tenant_id AND s.number > :after
 ORDER BY s.number LIMIT :limit
-
--- name: audit_seal_before
--- Get the last seal that has, like all seals before it, a row from before a time.
-SELECT s.number, s.event_id, s.sealed_at, s.event_digest, s.before, s.key_id, s.signature FROM audit_seals AS s
-WHERE s.tenant_id = :tenant_id
-      AND s.number < coalesce((SELECT min(k.number) FROM audit_seals AS k
-                               JOIN audit_events AS e ON e.tenant_id = k.tenant_id AND e.id = k.event_id
-                               WHERE k.tenant_id = :tenant_id AND e.at >= :before), 9223372036854775807)
-ORDER BY s.number DESC LIMIT 1
 
 -- name: audit_cut
 -- Delete the rows up to a seal, and leave an anchor; returns how many went.

@@ -64,10 +64,6 @@ SET private = :private, namespace = :namespace, generation = :generation, versio
     last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = :tenant_id AND id = :room_id
 
--- name: room_set_outsiders
--- Record whether people of other organisations read a room too, as was stated of a time.
-UPDATE conversations SET outsiders = :outsiders, outsiders_at = :at WHERE tenant_id = :tenant_id AND id = :room_id
-
 -- name: room_note_privacy
 -- Record that a room's privacy was stated again, as it is; or (`past`) that it was public at a time, whatever it is now.
 UPDATE conversations
@@ -116,9 +112,10 @@ WHERE tenant_id = :tenant_id AND room_id = :room_id
 -- Record when a platform archived a thread; NULL when it is open again.
 UPDATE conversations SET archived_at = :archived_at WHERE tenant_id = :tenant_id AND id = :thread_id AND kind = 'thread'
 
--- name: conversation_with_threads
--- List a conversation and, of a room, its threads.
-SELECT id FROM conversations WHERE tenant_id = :tenant_id AND (id = :id OR room_id = :id)
+-- name: conversation_ids
+-- List a conversation and, of a room, its threads; or the conversations of a project: rooms, DMs and sessions.
+SELECT id FROM conversations
+WHERE tenant_id = :tenant_id AND (id = :id::uuid OR room_id = :id OR project_id = :project_id::uuid) ORDER BY id
 
 -- name: conversation_clear_titles
 -- Forget the titles of a room and its threads.
@@ -280,9 +277,13 @@ LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.proj
 -- Set the recording policy of a room.
 UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
 
--- name: room_set_follow_ups
--- Set whether what follows up an answer in the threads of a room needs no mention.
-UPDATE conversations SET follow_ups = :follow_ups WHERE tenant_id = :tenant_id AND id = :room_id
+-- name: room_set
+-- Set whether what follows up an answer in a room's threads needs no mention, or, as was stated of a time, whether people of
+-- other organisations read it too; NULL leaves the other as it is.
+UPDATE conversations
+SET follow_ups = coalesce(:follow_ups, follow_ups), outsiders = coalesce(:outsiders, outsiders),
+    outsiders_at = CASE WHEN :outsiders::boolean IS NULL THEN outsiders_at ELSE :outsiders_at::timestamptz END
+WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: conversations_followed
 -- List the conversations of a workspace that are read on its platform, those with the latest messages first. What the

@@ -85,8 +85,3 @@ WITH embedder AS MATERIALIZED (
     RETURNING r.id, r.part
 )
 SELECT (SELECT is_current FROM embedder) AS is_current, ARRAY(SELECT (id, part) FROM stored) AS passages
-
--- name: recall_backlog
--- Count messages to index and items to embed.
-SELECT (SELECT count(*) FROM messages WHERE tenant_id = :tenant_id AND NOT indexed) AS unindexed,
-       (SELECT count(*) FROM recall_index WHERE tenant_id = :tenant_id AND embedding IS NULL) AS unembedded

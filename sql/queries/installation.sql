@@ -1,6 +1,8 @@
 -- name: deployment_set
--- Set a value of the installation (table deployment).
-INSERT INTO deployment (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+-- Set a value of the installation (table deployment); with `keep`, only if it has none. Returns the value that it has now.
+INSERT INTO deployment AS d (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = CASE WHEN :keep THEN d.value ELSE excluded.value END
+RETURNING value
 
 -- name: deployment_delete
 -- Delete a value of the installation.
@@ -13,7 +15,3 @@ SELECT tenant_id, slug FROM tenants ORDER BY slug
 -- name: deployment_get
 -- Get a value of the installation.
 SELECT value FROM deployment WHERE key = :key
-
--- name: deployment_insert
--- Set a value of the installation unless it has one.
-INSERT INTO deployment (key, value) VALUES (:key, :value) ON CONFLICT DO NOTHING

@@ -27,10 +27,3 @@ WHERE tenant_id = :tenant_id AND scope = :scope AND claim = :claim
 -- Let parked scopes be tried again.
 UPDATE learning_batches SET parked_at = NULL, attempts = 0, due_at = NULL, error = NULL
 WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL RETURNING scope
-
--- name: learning_backlog
--- Count queued messages and parked scopes, with the last error, for doctor.
-SELECT (SELECT count(*) FROM extraction_queue WHERE tenant_id = :tenant_id) AS waiting,
-       (SELECT count(*) FROM learning_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL) AS parked,
-       (SELECT error FROM learning_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL
-           ORDER BY parked_at DESC LIMIT 1) AS error

@@ -77,3 +77,13 @@ WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attname 
       AND format_type(a.atttypid, NULL) IN ('uuid', 'uuid[]', 'text', 'text[]', 'jsonb', 'json')
       AND EXISTS (SELECT FROM pg_attribute AS t WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')
 ORDER BY c.relname, a.attname
+
+-- name: backlog
+-- Count messages to index, items to embed, messages that wait for extraction and scopes whose extraction is parked, with
+-- the last error of these.
+SELECT (SELECT count(*) FROM messages WHERE tenant_id = :tenant_id AND NOT indexed) AS unindexed,
+       (SELECT count(*) FROM recall_index WHERE tenant_id = :tenant_id AND embedding IS NULL) AS unembedded,
+       (SELECT count(*) FROM extraction_queue WHERE tenant_id = :tenant_id) AS unextracted,
+       (SELECT count(*) FROM learning_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL) AS parked,
+       coalesce((SELECT error FROM learning_batches WHERE tenant_id = :tenant_id AND parked_at IS NOT NULL
+           ORDER BY parked_at DESC LIMIT 1), '') AS why

@@ -148,8 +148,9 @@ SELECT NOT EXISTS (SELECT FROM erased WHERE tenant_id = :tenant_id AND id = :id)
             AND NOT EXISTS (SELECT FROM users WHERE tenant_id = :tenant_id AND id = :user_id AND opted_out))
 
 -- name: message_recording
--- Get the recording policy that applies to a message now, and whether its sender has opted out.
-SELECT coalesce(r.recording, c.recording) AS recording, coalesce(u.opted_out, false) AS opted_out
+-- Get the recording policy that applies to a message now, whether its sender has opted out, and whether a turn answers it.
+SELECT coalesce(r.recording, c.recording) AS policy, coalesce(u.opted_out, false) AS opted_out,
+       EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = :tenant_id AND t.message_id = m.id) AS answered
 FROM messages AS m
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
 LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id

@@ -17,7 +17,3 @@ WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.purpose = :purpose A
 -- Delete a code that has not expired, and return its person. It works once.
 DELETE FROM one_time_codes
 WHERE tenant_id = :tenant_id AND digest = :digest AND purpose = :purpose AND expires_at > :now RETURNING user_id
-
--- name: one_time_codes_delete_of
--- Delete the codes of these users.
-DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])

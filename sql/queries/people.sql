@@ -38,10 +38,6 @@ SET person_id = CASE WHEN id = :user_id THEN NULL ELSE (SELECT id FROM others OR
 WHERE tenant_id = :tenant_id AND (id = :user_id OR id IN (SELECT id FROM others))
 RETURNING id
 
--- name: users_opted_out
--- Say whether one of these users has opted out.
-SELECT coalesce(bool_or(opted_out), false) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
-
 -- name: user_set_opted_out
 -- Record that a person opted out of being stored, or in again, with all users that they are.
 UPDATE users AS u SET opted_out = :opted_out
@@ -89,9 +85,10 @@ RETURNING CASE WHEN locked.before IS DISTINCT FROM i.timezone THEN i.user_id END
 
 -- name: identities_find
 -- Find users by their ids on a platform.
-SELECT external_id, user_id FROM identities
-WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace
-      AND external_id = ANY (:external_ids::text[])
+SELECT i.external_id, u.id, u.name, u.admin, u.opted_out
+FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+      AND i.external_id = ANY (:external_ids::text[])
 
 -- name: identities_of_workspace
 -- List the ids on a platform of everybody who is known in a workspace.
@@ -111,15 +108,9 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id
           WHERE c.tenant_id = :tenant_id AND c.id = :dm_id AND c.kind = 'dm' AND c.user_id = u.id))
 ORDER BY 1, 2, 3
 
--- name: user_find
--- Find one user by their id on a platform.
-SELECT u.id, u.name, u.admin, u.opted_out
-FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace AND i.external_id = :external_id
-
--- name: user_names
--- Get the names of users.
-SELECT id, name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+-- name: users_get
+-- Get the names of users, and whether they have opted out.
+SELECT id, name, opted_out FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: user_set
 -- Make a user an admin of the tenant or no longer one, or record whether the DMs of one account read the rooms that

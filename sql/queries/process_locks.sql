@@ -10,10 +10,6 @@ SELECT pg_advisory_unlock(process_lock(id)) FROM unnest(:ids::uuid[]) AS id
 -- Lock the number of a process, for as long as the connection lasts: it shows that the process lives.
 SELECT pg_advisory_lock(:number)
 
--- name: process_locks_check
--- Do nothing: the connection with the locks lasts.
-SELECT true
-
 -- name: tenants_with_open_work
 -- List the tenants that have open turns, or files to be read.
 SELECT * FROM tenants_with_open_work() AS tenant_id

@@ -86,10 +86,6 @@ ORDER BY 1
 -- Give a project another name. Others may have it too.
 UPDATE projects SET slug = :slug WHERE tenant_id = :tenant_id AND id = :id
 
--- name: project_conversations
--- List the conversations that are in a project: rooms, DMs and sessions.
-SELECT id FROM conversations WHERE tenant_id = :tenant_id AND project_id = :project_id ORDER BY id
-
 -- name: project_items
 -- List what was written for a project: kinds, ids, whose it is, and whether it is in use now.
 SELECT 'memory' AS kind, id, user_id,

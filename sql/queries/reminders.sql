@@ -86,7 +86,3 @@ WHERE r.tenant_id = :tenant_id AND r.state = 'refused'
 ORDER BY r.due_at, r.id
 LIMIT 1
 FOR UPDATE OF r SKIP LOCKED
-
--- name: reminder_mark_notified
--- End a reminder that was refused, once its person was notified.
-UPDATE reminders SET state = 'ended' WHERE tenant_id = :tenant_id AND id = :id AND state = 'refused'

@@ -4,6 +4,6 @@ SELECT ARRAY(SELECT fact FROM (
 {{facts_readable}}
 ) AS fact) AS facts, ARRAY(SELECT landmark FROM (
 {{landmarks_readable}}
-) AS landmark) AS landmarks, ARRAY(SELECT named FROM (
-{{user_names}}
-) AS named) AS names
+) AS landmark) AS landmarks, ARRAY(
+    SELECT (id, name) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+) AS names

@@ -27,17 +27,17 @@ SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust, i.t
        ) AS conversations
 
 -- name: setting_set
--- Set a tenant's setting.
-INSERT INTO settings (tenant_id, key, value, updated_at) VALUES (:tenant_id, :key, :value, :now)
+-- Set a tenant's setting, or (NULL) delete it, so that the configured value applies again.
+WITH reset AS (
+    DELETE FROM settings WHERE tenant_id = :tenant_id AND key = :key AND :value::jsonb IS NULL
+)
+INSERT INTO settings (tenant_id, key, value, updated_at)
+SELECT :tenant_id, :key, :value, :now WHERE :value::jsonb IS NOT NULL
 ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
 
 -- name: settings_all
 -- List all settings that a tenant's admins have set.
 SELECT key, value, updated_at FROM settings WHERE tenant_id = :tenant_id ORDER BY key
-
--- name: setting_delete
--- Delete a setting, so that the configured value applies again.
-DELETE FROM settings WHERE tenant_id = :tenant_id AND key = :key
 
 -- name: workspaces_all
 -- List the tenant's workspaces.

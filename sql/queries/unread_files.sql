@@ -21,7 +21,3 @@ RETURNING message_id
 -- name: unread_files_delete
 -- The files of a message are read.
 DELETE FROM unread_files WHERE tenant_id = :tenant_id AND message_id = :id
-
--- name: unread_files_of_question
--- Whether there is a turn that answers a message.
-SELECT EXISTS (SELECT FROM turns WHERE tenant_id = :tenant_id AND message_id = :id)

@@ -85,7 +85,7 @@ async def _receive(app: App, workspace: Workspace, messages: list[Incoming]) -> 
 
 async def _backlog(app: App, workspace: Workspace) -> tuple[int, int]:
     async with app.database.transaction(workspace.tenant_id, "read") as tx:
-        return await tx.recall.backlog()
+        return (await tx.maintenance.backlog()).indexing
 
 
 async def _caught_up(app: App, workspace: Workspace) -> None:

@@ -713,7 +713,6 @@ RECORDED: Final = {
     "team_member_remove",
     "team_member_set",
     "room_set_recording",
-    "setting_delete",
     "setting_set",
     "user_set",
     "user_set_opted_out",
@@ -731,7 +730,6 @@ NOT_RECORDED: Final = {
     "restore_end": "by a restore, which is recorded",
     "credential_used": "changes only when it was used",
     "expired_delete": "what opens nothing any more",
-    "one_time_codes_delete_of": "unused codes, which go with the keys and logins of their person",
     "member_return": "of a public room, of which neither joining nor leaving is recorded",
 }
 

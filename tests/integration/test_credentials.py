@@ -420,14 +420,20 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
 
 async def test_each_look_up_uses_an_index(harness: AppHarness) -> None:
     at, values = harness.workspace(), {"digest": b"", "now": harness.clock.now()}
-    values |= {"purpose": "login", "platform": "", "workspace": "", "external_id": "", "tenant_id": at.tenant_id}
+    values |= {"purpose": "login", "platform": "", "workspace": "", "external_ids": [], "tenant_id": at.tenant_id}
     async with harness.app.database.transaction(at.tenant_id) as tx:
-        for name in ("api_key_find", "web_session_find", "one_time_code_redeem", "one_time_code_find", "user_find"):
+        for name in (
+            "api_key_find",
+            "web_session_find",
+            "one_time_code_redeem",
+            "one_time_code_find",
+            "identities_find",
+        ):
             query = queries()[name]
             bound = query.bind({parameter: values[parameter] for parameter in query.parameters})
             plan = "\n".join(row[0] for row in await connection_of(tx).fetch(f"EXPLAIN {query.sql}", *bound))
             assert "Seq Scan" not in plan, plan
-            assert "digest = " in plan or name == "user_find", plan
+            assert "digest = " in plan or name == "identities_find", plan
 
 
 async def test_a_credential_is_looked_up_by_one_statement_that_leaves_no_tenant_behind(harness: AppHarness) -> None:

@@ -128,7 +128,7 @@ async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
 
 async def nothing_skipped(harness: AppHarness) -> bool:
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        return not await tx.recall.skipped() and await tx.recall.backlog() == (0, 0)
+        return not await tx.recall.skipped() and (await tx.maintenance.backlog()).indexing == (0, 0)
 
 
 async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
@@ -175,7 +175,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
 
 async def all_indexed(harness: AppHarness) -> bool:
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        return await tx.recall.backlog() == (0, 0)
+        return (await tx.maintenance.backlog()).indexing == (0, 0)
 
 
 async def test_messages_that_another_process_holds_are_indexed_when_it_lets_go(
@@ -223,7 +223,7 @@ async def test_messages_that_another_process_holds_are_indexed_though_others_bes
 
             async def other_is_indexed() -> bool:
                 async with harness.app.database.transaction(tenant) as tx:
-                    return await tx.recall.backlog() == (1, 0)
+                    return (await tx.maintenance.backlog()).indexing == (1, 0)
 
             await until(other_is_indexed)
         await until(partial(all_indexed, harness))

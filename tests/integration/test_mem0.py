@@ -457,4 +457,5 @@ async def test_without_a_model_patterns_extract_the_memories(settings: Settings)
         assert harness.app.extractions is None
         await harness.say("alice", "I prefer tabs", **ROOM)
         async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-            assert await tx.learning.backlog() == (0, 0, None)
+            found = await tx.maintenance.backlog()
+            assert (found.unextracted, found.parked, found.why) == (0, 0, "")

@@ -135,7 +135,9 @@ async def test_a_process_with_the_old_embedder_stores_no_vector_and_reports_it(s
         composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "it is still found by its words"
         async with harness.app.database.transaction(tenant, "read") as tx:
-            assert await tx.recall.backlog() == (0, 1), "the message is stored and findable but has no vector"
+            assert (await tx.maintenance.backlog()).indexing == (0, 1), (
+                "the message is stored and findable but has no vector"
+            )
     with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
         async with open_harness(settings, embedder=HashedWords()):
             pass

@@ -412,7 +412,7 @@ class Overtaken(HashedWords):
 
 async def backlog(harness: AppHarness) -> int:
     async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
-        return sum(await tx.recall.backlog())
+        return sum((await tx.maintenance.backlog()).indexing)
 
 
 async def post(harness: AppHarness, text: str) -> None:

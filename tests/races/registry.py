@@ -40,8 +40,8 @@ _APART: Final = {
         entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
         memories_supersede message_note_edit
         message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
-        reminder_mark_notified reminder_posted reminders_end reminders_refuse room_add_id
-        room_note_privacy room_refile_after room_set_follow_ups room_set_outsiders room_set_private room_set_recording
+        reminder_posted reminders_end reminders_refuse room_add_id
+        room_note_privacy room_refile_after room_set room_set_private room_set_recording
         sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
         user_set_opted_out users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
     "tests/integration/test_voice_notes.py": "message_set_files",

@@ -69,7 +69,6 @@ JUSTIFIED = {
     "Erasure.select": "kinds and ids",
     "Erasure.sources_of": "ids",
     "Erasure.summaries_shown": "summaries in prompts, to find answers that repeat them; never shown",
-    "LearningBatches.backlog": "counts, and our own error sentence",
     "LearningScope.key": "ids, a namespace and the name of a tool",
     "ExtractionQueue.messages": "for the extractor, whose results are filed with the messages' own access tags",
     "Extractor.extract": "statements, which the indexer files with the access tags of their messages",

@@ -321,7 +321,7 @@ def _place(event: MessageEvent, room: str | None) -> tuple[object, ...]:
 
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:
     async with app.database.transaction(workspace.tenant_id, "read") as tx:
-        unindexed, unembedded = await tx.recall.backlog()
+        unindexed, unembedded = (await tx.maintenance.backlog()).indexing
     with render.progress("indexing") as index_bar, render.progress("embedding") as embed_bar:
         indexing = index_bar.add_task("", total=unindexed)
         embedding = embed_bar.add_task("", total=unindexed + unembedded) if embed else None

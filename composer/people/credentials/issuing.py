@@ -199,7 +199,6 @@ async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dic
     """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind
     that lasts."""
     tx.require_alone()  # what is being made is made before, and deleted, or finds its credential gone
-    await tx.one_time_codes.delete_of(users)
     logins = await tx.openid_logins.disconnect(users=users)
     keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.end(users=users)
     return {"key": keys, "web session": sessions, "login": logins}

@@ -143,7 +143,9 @@ class DatabaseBackup:
                 async with connection.transaction():
                     async with self._decoded(path, archive, manifest) as rows:
                         await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
-                    await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
+                    await connection.execute(
+                        queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)), False
+                    )
                     if signer is not None:
                         await _record_restore(connection, manifest, signer)
                     if before_commit is not None:

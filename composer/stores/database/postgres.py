@@ -199,8 +199,8 @@ class PostgresDatabase:
         mine = {"name": name, "width": width}
         async with self.connection() as connection, connection.transaction():
             sql = PostgresStatements(connection)
-            await sql.execute("deployment_insert", key="embedder", value=json.dumps(mine))
-            stored = json.loads(await sql.fetch_value("deployment_get", key="embedder"))
+            value = json.dumps(mine)
+            stored = json.loads(await sql.fetch_value("deployment_set", key="embedder", value=value, keep=True))
         if stored != mine:
             raise Misconfigured(
                 f"This database holds vectors of the embedder {stored['name']} ({stored['width']} dimensions), but "

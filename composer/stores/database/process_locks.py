@@ -51,7 +51,7 @@ class PostgresProcessLocks:
 
     async def check(self) -> None:
         """See whether the connection lasts, and open another one where it does not. Raises Unavailable."""
-        await self._alone(self._run("process_locks_check"))
+        await self._alone(self._run("process_locks_take", ids=[]))
 
     async def take(self, ids: Collection[uuid.UUID], *, reconnect: bool = True) -> Mapping[uuid.UUID, int]:
         """Lock those that no other process has; returns the numbers of the locks that this one has."""

@@ -65,7 +65,7 @@ class PostgresReembedding:
         if begun != target:
             await self._clear()
         async with self._database.installation() as sql:
-            await sql.execute("deployment_set", key="reembed", value=_json(target))
+            await sql.execute("deployment_set", key="reembed", value=_json(target), keep=False)
 
     async def abandon(self) -> None:
         """Delete prepared vectors."""

@@ -121,7 +121,7 @@ async def view(harness: AppHarness) -> tuple[Conversation, list[Message] | None]
 
 async def backlog(harness: AppHarness) -> int:
     async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
-        return sum(await tx.recall.backlog())
+        return sum((await tx.maintenance.backlog()).indexing)
 
 
 def events(logs: Sequence[Any]) -> list[str]:
