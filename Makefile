@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat demo test lint typecheck contracts pytest test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
+.PHONY: help setup chat web demo test lint typecheck contracts pytest test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
@@ -68,6 +68,9 @@ $(NODE_STAMP): $(NODE_LOCKS) | $(STAMP)
 
 chat: $(STAMP) ## talk to the agent, in a sample workspace
 	exec $(BIN)/nexus chat --sample
+
+web: $(STAMP) ## look at the web pages, in a sample workspace
+	exec $(BIN)/nexus web --sample
 
 demo: $(STAMP) ## watch a week of a team, in two minutes: make demo [FAST=1]
 	exec $(BIN)/python -m tests.week $(if $(FAST),--fast)

@@ -55,9 +55,16 @@ def opens_port(settings: Settings, adapters: set[str], *, requested: bool) -> bo
 
 
 async def serve(
-    app: App, adapters: set[str], say: Callable[[str], None], jobs: Run | None = None, metrics: Metrics | None = None
+    app: App,
+    adapters: set[str],
+    say: Callable[[str], None],
+    jobs: Run | None = None,
+    metrics: Metrics | None = None,
+    *,
+    started: Run | None = None,
 ) -> None:
     """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until cancelled.
+    `started` is run once all are connected.
 
     Answers in progress are then finished; those that take too long are left to the next process. Raises Misconfigured
     when a platform refuses to let us in at the start.
@@ -71,14 +78,16 @@ async def serve(
         runs = [*(each.run for each in platforms), *beside, *((jobs,) if jobs else ())]
         tasks = [asyncio.create_task(run()) for run in runs]
         try:
-            await _until_cancelled(tasks, lambda: _say_running(app, platforms, port, say))
+            await _until_cancelled(tasks, lambda: _say_running(app, platforms, port, say, started))
             say(f"Stopping: waiting up to {ANSWER_SECONDS:.0f} seconds for answers in progress.")
             await _settle(app)  # before the adapters end: answers in progress need them
         finally:
             await _close(tasks, platforms)
 
 
-async def _say_running(app: App, platforms: list[Adapter], port: list[str], say: Callable[[str], None]) -> None:
+async def _say_running(
+    app: App, platforms: list[Adapter], port: list[str], say: Callable[[str], None], started: Run | None
+) -> None:
     """Say where we are once every platform is connected. Raises Misconfigured when one refuses us."""
     if platforms:
         say(f"Connecting to {' and '.join(each.title for each in platforms)} …")
@@ -87,6 +96,8 @@ async def _say_running(app: App, platforms: list[Adapter], port: list[str], say:
     say(f"Nexus is running: {'; '.join([*connected, *port]) or none}.")
     if app.notice:
         say(app.notice)
+    if started is not None:
+        await started()
 
 
 async def _close(tasks: list[asyncio.Task[None]], platforms: list[Adapter]) -> None:

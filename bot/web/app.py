@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
-from bot.web import routes
+from bot.web import pages, routes
 from bot.web.bodies import BodyLimits, JsonRoute
 from bot.web.connected import Connected
 from bot.web.document import document
@@ -52,9 +52,14 @@ NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "
 
 
 def _collected() -> list[APIRoute]:
-    """The routes of all modules of bot.web.routes, in the order in which a request looks for its own: a path without a
-    parameter comes before those that would take it as one, and what counts as an operation is asked most."""
-    modules = [import_module(f"{routes.__name__}.{each.name}") for each in iter_modules(routes.__path__)]
+    """The routes of all modules of bot.web.routes and bot.web.pages, in the order in which a request looks for its own:
+    a path without a parameter comes before those that would take it as one, and what counts as an operation is asked
+    most."""
+    modules = [
+        import_module(f"{package.__name__}.{each.name}")
+        for package in (routes, pages)
+        for each in iter_modules(package.__path__)
+    ]
     routers = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, APIRouter)}
     found = [route for router in routers.values() for route in router.routes if isinstance(route, APIRoute)]
     return sorted(found, key=lambda route: ("{" in route.path, operation_of(route) is None, route.path))

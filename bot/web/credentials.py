@@ -20,9 +20,10 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 async def resolve_principal(request: Request, app: App) -> Principal | None:
-    """The principal that the credentials of a request stand for now; None where they stand for nobody."""
+    """The principal that the credentials of a request stand for now; None where they stand for nobody. Who sends a
+    header Authorization means that: then no cookie counts, whatever the header holds."""
     bearer = bearer_of(request)
-    cookie = _cookie(request, app.settings.public_url)
+    cookie = None if "authorization" in request.headers else _cookie(request, app.settings.public_url)
     if bearer is None and cookie is None:
         return None
     return await app.credentials.resolve(bearer, cookie, _resource(request, app))

@@ -69,6 +69,68 @@ class Asker:
     last_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnItem:
+    """A current memory, fact or landmark of a person. `text` is one of a memory or landmark, or `key = value` of a fact.
+    `shelf` says what it is in a list: preferences, facts, decisions, notes or waiting; `label` more exactly. `origin`: a
+    tool that wrote it, or how else it came. `pending`: it waits for approval, and nobody reads it yet; its id is that in
+    the quarantine. `trashed_at`: when it was put into the trash."""
+
+    kind: str
+    id: uuid.UUID
+    user_id: uuid.UUID
+    namespace: str
+    visibility: Visibility
+    shelf: str
+    label: str
+    text: str
+    key: str | None
+    at: datetime
+    author: str
+    origin: str
+    vendors: tuple[str, ...]
+    tags: tuple[str, ...]
+    pending: bool
+    trashed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFilter:
+    """Which of a person's items to list: those of a `shelf`, written by `origins` (of both, None: all), that have all of
+    these `words`, and come `before` an item of this time and id."""
+
+    beginning: str = ""
+    shelf: str | None = None
+    origins: tuple[str, ...] | None = None
+    words: tuple[str, ...] = ()
+    trashed: bool = False
+    before: tuple[datetime, uuid.UUID] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCount:
+    """How many items are on a shelf that came from an origin. The shelf `trash` is the trash."""
+
+    shelf: str
+    origin: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTrace:
+    """A message that an item was made from (`part` source), or a question whose answer it led to (answer). `own`: it is
+    the person's; else `asker` asked."""
+
+    part: str
+    id: uuid.UUID
+    at: datetime
+    text: str
+    place_kind: ConversationKind
+    place: str
+    own: bool
+    asker: str
+
+
 class OwnData:
     """Reads everything that one person owns. Every read takes an `Owned`, which only composer/visibility.py makes."""
 
@@ -78,6 +140,40 @@ class OwnData:
     async def counts(self, owned: Owned) -> list[Count]:
         """How much of each kind is filed where."""
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
+
+    async def items(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
+        """The person's current and pending items, latest first."""
+        before_at, before_id = wanted.before or (None, None)
+        found = await self._sql.fetch_as(
+            OwnItem,
+            "own_items",
+            user_ids=list(owned.users),
+            beginning=wanted.beginning,
+            shelf=wanted.shelf,
+            origins=None if wanted.origins is None else list(wanted.origins),
+            patterns=[f"%{_escaped(word)}%" for word in wanted.words],
+            trashed=wanted.trashed,
+            before_at=before_at,
+            before_id=before_id,
+            limit=limit,
+            now=now,
+        )
+        return [item for item in found if owned.admits(item.user_id)]
+
+    async def item_counts(self, owned: Owned, now: datetime) -> list[OwnCount]:
+        """How many items the person has, by shelf and origin."""
+        return await self._sql.fetch_as(OwnCount, "own_item_counts", user_ids=list(owned.users), now=now)
+
+    async def traces(self, owned: Owned, id: uuid.UUID, joined: Collection[uuid.UUID], limit: int) -> list[OwnTrace]:
+        """What an item was made from and led to, as far as the person may know it, latest first."""
+        return await self._sql.fetch_as(
+            OwnTrace,
+            "own_item_lineage",
+            user_ids=list(owned.users),
+            id=id,
+            joined_ids=list(joined),
+            limit=limit,
+        )
 
     async def places(self, owned: Owned, rooms: Sequence[uuid.UUID], joined: Collection[uuid.UUID]) -> list[OwnPlace]:
         """The person's DMs and sessions, the rooms they are or were in, and these rooms. `joined`: the rooms that they
@@ -122,3 +218,8 @@ class OwnData:
         """The rows of a query, each checked again."""
         rows = await self._sql.fetch(query, user_ids=list(owned.users), **values)
         return [row for row in rows if owned.admits(row["user_id"])]
+
+
+def _escaped(word: str) -> str:
+    """A word as a pattern of LIKE, which has no meaning of its own."""
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -56,7 +56,7 @@ async def read(harness: AppHarness, own_data: OwnData, sharing: Sharing, reminde
     found: dict[str, list[Any]] = {
         "messages": [row["id"] async for page in own_data.messages(own) for row in page],
         "open reminders": [reminder.id for reminder in await reminders.open(own)],
-        "reach": [item.id for item in await sharing.find(own, "", LIMIT, NOW)],
+        "reach": [item.id for item in await own_data.items(own, OwnFilter(), LIMIT, NOW)],
     }
     found["turns"] = [row["id"] for row in await own_data.turns(own)]
     items = await own_data.items(own, KINDS)

@@ -20,6 +20,7 @@ CONTENTS: Final = {
         "setup", "Connect a model, Discord and Slack: ask for each, check it at once, and write the settings."
     ),
     "chat": CommandSummary("talk", "Talk to the agent in the terminal."),
+    "web": CommandSummary("web", "Open the web pages on this machine, and print a link that signs a user in."),
     "play": CommandSummary(
         "talk", "Play a script of events through the same pipeline as every platform, with the script's clock."
     ),

@@ -10,7 +10,7 @@ from typing import Final
 
 from fastapi.responses import Response
 
-from bot.web import pages
+from bot.web import plain_pages as pages
 from bot.web.oauth.clients import Client
 from bot.web.oauth.metadata import CONSENT
 from composer.people.credentials.connected_apps import AuthorizationRequest

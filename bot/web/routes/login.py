@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.credentials import cookie_name, is_own_page
 from bot.web.dependencies import Nexus, counted_by_address
-from bot.web.pages import PAGE_HEADERS, button, link, page
+from bot.web.plain_pages import PAGE_HEADERS, button, link, page
 from bot.web.principal import Bearer
 from bot.web.problems import documented, header
 from bot.web.return_cookie import return_address
@@ -24,6 +24,7 @@ from composer.people.credentials.sign_in import SESSION_LIFETIME, person_of_link
 
 LOGIN_PATH: Final = "/login"
 SIGNED_IN: Final = "/login/done"
+HOME: Final = "/"
 OPENID_PATH: Final = "/login/openid"
 ACCOUNT_PATH: Final = "/login/account"
 MAX_LOGIN_FORM_BYTES: Final = 8 * 1024  # of the form: it holds a code
@@ -77,7 +78,7 @@ def signed_in_with(request: Request, cookie: str, public_url: str | None) -> Res
     """The answer that gives a browser the cookie of its web session, and leads it back to the app that brought it here,
     or to a page without any code."""
     name, secure = cookie_name(public_url)
-    answer = RedirectResponse(return_address(request, public_url) or SIGNED_IN, 303, PAGE_HEADERS)
+    answer = RedirectResponse(return_address(request, public_url) or HOME, 303, PAGE_HEADERS)
     lifetime = int(SESSION_LIFETIME.total_seconds())
     answer.set_cookie(name, cookie, lifetime, path="/", secure=secure, httponly=True, samesite="lax")
     return answer

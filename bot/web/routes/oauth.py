@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 
-from bot.web import pages, return_cookie
+from bot.web import plain_pages as pages
+from bot.web import return_cookie
 from bot.web.credentials import cookie_name, only_cookie, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.limits import address_of

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web import pages
+from bot.web import plain_pages as pages
 from bot.web.credentials import cookie_name, is_own_page, only_cookie, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.openid import FLOW_SECONDS, START_AGAIN, OpenIdProvider
-from bot.web.pages import page
+from bot.web.plain_pages import page
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with

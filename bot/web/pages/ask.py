@@ -1,0 +1,154 @@
+"""`/ask`: talking with an agent in conversations of one's own, with what each answer was made of beside it."""
+
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import Form, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
+
+from bot.web.call import ApiCall
+from bot.web.credentials import credential_check
+from bot.web.dependencies import Nexus
+from bot.web.event_stream import EVENT_STREAM, HEARTBEAT
+from bot.web.pages.rendering import PAGE_HEADERS, page, render
+from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
+from bot.web.sessions import EventKind, StoredQuestion
+from bot.web.state import WebState
+from composer.errors import NotFound
+from composer.people.credentials.issuing import require_valid
+from composer.people.credentials.principal import KeyPermission
+from composer.people.sessions.history import list_exchanges, list_sessions
+from composer.people.sessions.opening import NewSessionMessage
+from composer.people.sessions.owner import SessionOwner
+from composer.repositories.database import Transaction
+from composer.repositories.sessions import SessionExchange, StoredSession
+from composer.text.cleaning import clean_line, shorten
+
+ASK: Final = "/ask"
+MAX_QUESTION_CHARS: Final = 20_000
+MAX_TITLE_CHARS: Final = 60
+SHOWN_SESSIONS: Final = 100
+SHOWN_EXCHANGES: Final = 50
+UNKNOWN_CONVERSATION: Final = "There is no such conversation of yours: it was forgotten, or was never there."
+router = PageRouter(ASK)
+
+
+@router.get("")
+async def new_conversation(request: Request, viewer: SignedIn, nexus: Nexus) -> Response:
+    """A place for a new question, beside the conversations that there are."""
+    async with viewer.reading() as reading:
+        values = await _frame(reading, await _owner(viewer, nexus), None)
+    return page(request, "ask.html", viewer.language, now=viewer.call.now, exchanges=[], view=None, **values)
+
+
+@router.get("/{session}")
+async def conversation(
+    request: Request, viewer: SignedIn, nexus: Nexus, session: uuid.UUID, turn: uuid.UUID | None = None
+) -> Response:
+    """One conversation, with the sources of one of its answers: the latest, or the one that was chosen."""
+    owner = await _owner(viewer, nexus)
+    async with viewer.reading() as reading:
+        values = await _frame(reading, owner, session)
+        exchanges = await _exchanges(reading.tx, owner, values["session"])
+    shown = turn or next((each.turn for each in reversed(exchanges) if each.answer is not None), None)
+    view = None if shown is None else await nexus.sessions.view(owner, shown)
+    now = viewer.call.now
+    if is_script(request) and turn is not None:
+        return page(request, "parts/ask_sources.html", viewer.language, now=now, view=view, **values)
+    return page(request, "ask.html", viewer.language, now=now, exchanges=exchanges, view=view, **values)
+
+
+@router.post("")
+async def ask(
+    request: Request,
+    viewer: SignedIn,
+    nexus: Nexus,
+    csrf: Annotated[str, Form()],
+    text: Annotated[str, Form(max_length=MAX_QUESTION_CHARS)],
+    session: Annotated[uuid.UUID | None, Form()] = None,
+) -> Response:
+    """Ask in a conversation, or begin one. A script gets the answer as it is written; without one, the page comes when
+    the answer is there."""
+    viewer.require_form(csrf)
+    owner = await _owner(viewer, nexus)
+    async with viewer.reading() as reading:
+        chrome = reading.chrome
+        said = await _said(reading.tx, owner, text, session)
+    question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call))
+    is_valid = credential_check(request, nexus.app, viewer.principal, KeyPermission.CHAT)
+    address = f"{ASK}/{question.session.conversation.id}"
+    if not is_script(request):
+        async for _ in nexus.sessions.follow(question, is_valid):
+            pass
+        return RedirectResponse(address, 303)
+    values = {"chrome": chrome, "now": viewer.call.now, "question": question, "asked": said.content, "address": address}
+    parts = _stream(viewer, nexus, question, values, is_new=session is None)
+    return StreamingResponse(parts, headers=PAGE_HEADERS | {"Content-Type": EVENT_STREAM})
+
+
+async def _stream(
+    viewer: Viewer, nexus: WebState, question: StoredQuestion, values: dict[str, Any], *, is_new: bool
+) -> AsyncGenerator[bytes, None]:
+    is_valid = credential_check(viewer.request, nexus.app, viewer.principal, KeyPermission.CHAT)
+
+    def part(template: str, **more: Any) -> bytes:
+        html = render(template, viewer.language, **values, **more)
+        return b"".join(b"data: %b\n" % line.encode() for line in html.splitlines()) + b"\n"
+
+    async for event in nexus.sessions.follow(question, is_valid):
+        match event.kind:
+            case EventKind.START:
+                yield part("parts/ask_begun.html", is_new=is_new)
+            case EventKind.CHUNK:
+                yield part("parts/ask_chunk.html", chunk=event.text)
+            case EventKind.DELAY:
+                yield part("parts/ask_delay.html", sentence=event.text)
+            case EventKind.WAIT:
+                yield HEARTBEAT
+            case EventKind.ANSWER | EventKind.FAILED | EventKind.REVOKED:
+                yield part("parts/ask_ended.html", event=event, view=event.view)
+
+
+async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
+    """What the page shows besides the transcript. Raises NotFound where there is no such conversation."""
+    sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
+    session = next((each for each in sessions if each.session.id == chosen), None)
+    if chosen is not None and session is None:
+        raise NotFound(UNKNOWN_CONVERSATION)
+    return {"chrome": reading.chrome, "sessions": sessions, "session": session}
+
+
+async def _exchanges(tx: Transaction, owner: SessionOwner, stored: StoredSession) -> Sequence[SessionExchange]:
+    name = stored.session
+    found = await list_exchanges(
+        tx, owner, agent=name.agent, session=name.name, project=name.project_id, limit=SHOWN_EXCHANGES
+    )
+    return [each for each in reversed(found.exchanges) if each.session.id == name.id]
+
+
+async def _said(tx: Transaction, owner: SessionOwner, text: str, chosen: uuid.UUID | None) -> NewSessionMessage:
+    """What is said, in the conversation that was chosen, or in a new one that is named by how it begins."""
+    sessions = (await list_sessions(tx, owner, limit=SHOWN_SESSIONS)).sessions
+    id = uuid.uuid4().hex
+    if chosen is None:
+        title = shorten(clean_line(text, MAX_TITLE_CHARS * 2), MAX_TITLE_CHARS) or "…"
+        taken = {each.session.name for each in sessions}
+        numbered = (title if n == 1 else f"{title} ({n})" for n in range(1, len(taken) + 2))
+        return NewSessionMessage(text, None, next(name for name in numbered if name not in taken), None, id)
+    stored = next((each.session for each in sessions if each.session.id == chosen), None)
+    if stored is None:
+        raise NotFound(UNKNOWN_CONVERSATION)
+    project = None if stored.project_id is None else str(stored.project_id)
+    return NewSessionMessage(text, stored.agent, stored.name, project, id)
+
+
+async def _owner(viewer: Viewer, nexus: WebState) -> SessionOwner:
+    who = viewer.principal
+    who.require(KeyPermission.CHAT)
+    return await nexus.sessions.owner(who.tenant_id, who.user, who.permissions)
+
+
+async def _require_valid(call: ApiCall, tx: Transaction) -> None:
+    await require_valid(tx, call.principal, call.now)

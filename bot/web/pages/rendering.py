@@ -1,0 +1,225 @@
+"""Turn templates into pages: the language, the dates, and the headers that keep a page private and without scripts of
+anybody else."""
+
+import gettext as catalogues
+import gzip
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from babel import Locale, negotiate_locale
+from babel.dates import format_date, format_datetime, format_time
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+from fastapi import Request, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from bot.web.pages.assets import address_of
+
+_HERE: Final = Path(__file__).parent
+SOURCE_LANGUAGE: Final = "en"
+MIN_COMPRESSED_BYTES: Final = 1_000
+PAGE_HEADERS: Final = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-store",
+    "Vary": "Cookie, Accept-Encoding, Accept-Language",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The language of a page: its code, and the texts in it."""
+
+    code: str
+    texts: catalogues.NullTranslations
+
+    @property
+    def locale(self) -> Locale:
+        """For dates and numbers."""
+        return Locale.parse(self.code)
+
+    @property
+    def direction(self) -> str:
+        """How it is written: ltr or rtl."""
+        return str(self.locale.text_direction)
+
+
+@dataclass(frozen=True, slots=True)
+class Chrome:
+    """What the frame of every page shows: who is signed in, where, and what forms send along. `path` is the page's."""
+
+    name: str
+    organisation: str
+    admin: bool
+    platforms: list[str]
+    zone: tzinfo
+    csrf: str
+    path: str
+    theme: str = ""
+
+    @property
+    def initials(self) -> str:
+        """Of the name, for the avatar."""
+        words = [word for word in self.name.split() if word[:1].isalnum()]
+        return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper() or "?"
+
+
+@cache
+def _languages() -> dict[str, Language]:
+    """English, and every language that has a catalogue."""
+    found = {SOURCE_LANGUAGE: Language(SOURCE_LANGUAGE, catalogues.NullTranslations())}
+    for path in sorted((_HERE / "languages").glob("*.po")):
+        with path.open("rb") as file:
+            catalogue, compiled = read_po(file, path.stem), io.BytesIO()
+        write_mo(compiled, catalogue)
+        compiled.seek(0)
+        found[path.stem] = Language(path.stem, catalogues.GNUTranslations(compiled))
+    return found
+
+
+def language_of(request: Request) -> Language:
+    """The language that a browser asks for, of those that there are."""
+    asked = [each.partition(";")[0].strip() for each in request.headers.get("accept-language", "").split(",")[:10]]
+    known = _languages()
+    return known[negotiate_locale([each for each in asked if each], list(known), sep="-") or SOURCE_LANGUAGE]
+
+
+@cache
+def _environment() -> Environment:
+    env = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        extensions=["jinja2.ext.i18n"],
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    env.newstyle_gettext = True  # type: ignore[attr-defined]
+    env.globals["asset"] = address_of
+    env.filters["markdown"] = markdown
+    return env
+
+
+def render(template: str, language: Language, **values: Any) -> str:
+    """A template with its values, in a language."""
+    texts = language.texts
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            gettext=_newstyle(texts.gettext),
+            ngettext=_newstyle_plural(texts.ngettext),
+            _=_newstyle(texts.gettext),
+            language=language,
+            dates=Dates(
+                language, values["chrome"].zone if values.get("chrome") is not None else UTC, values.get("now")
+            ),
+            **values,
+        )
+    )
+
+
+def page(request: Request, template: str, language: Language, *, status: int = 200, **values: Any) -> Response:
+    """A page, or the part of one that a script asks for."""
+    body = render(template, language, **values).encode()
+    headers = dict(PAGE_HEADERS)
+    if len(body) >= MIN_COMPRESSED_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 5, mtime=0), "gzip"
+    return Response(body, status, headers)
+
+
+def error_page(request: Request, status: int, sentence: str) -> Response:
+    """What is shown where something is wrong: one sentence, and a way on."""
+    is_part = request.headers.get("hx-request") == "true"
+    template = "parts/error.html" if is_part else "error.html"
+    return page(
+        request, template, language_of(request), status=status, sentence=sentence, chrome=None, status_code=status
+    )
+
+
+class Dates:
+    """Dates and times as a reader writes them, in their zone."""
+
+    def __init__(self, language: Language, zone: tzinfo, now: datetime | None) -> None:
+        self._locale, self._zone, self._now = language.locale, zone, now
+        self._texts = language.texts
+
+    def day(self, at: datetime) -> str:
+        """A day as a heading: today, yesterday, or its date."""
+        there, today = at.astimezone(self._zone).date(), self._today()
+        if there == today:
+            return self._texts.gettext("Today")
+        if there == today - timedelta(days=1):
+            return self._texts.gettext("Yesterday")
+        return self._date(there)
+
+    def time(self, at: datetime) -> str:
+        """The time of day."""
+        return str(format_time(at, "short", tzinfo=self._zone, locale=self._locale))
+
+    def short(self, at: datetime) -> str:
+        """A day and a time, short: the time alone where it was today."""
+        there = at.astimezone(self._zone).date()
+        return self.time(at) if there == self._today() else f"{self._date(there)}, {self.time(at)}"
+
+    def exact(self, at: datetime) -> str:
+        """The exact moment, for who points at it."""
+        return str(format_datetime(at, "full", tzinfo=self._zone, locale=self._locale))
+
+    def iso(self, at: datetime) -> str:
+        """For machines."""
+        return at.isoformat()
+
+    def number(self, value: float) -> str:
+        """A number with the reader's separators."""
+        return str(format_decimal(value, locale=self._locale))
+
+    def _date(self, there: date) -> str:
+        same_year = there.year == self._today().year
+        skeleton = "d MMM" if same_year else "d MMM y"
+        return str(format_date(there, skeleton, locale=self._locale))
+
+    def _today(self) -> date:
+        return (self._now or datetime.now(UTC)).astimezone(self._zone).date()
+
+
+_MARKDOWN: Final = (
+    MarkdownIt("commonmark", {"html": False, "breaks": True})
+    .enable(["table", "strikethrough"])
+    .disable(["image", "html_inline", "html_block"])
+)
+
+
+def markdown(text: str) -> Markup:
+    """An answer's Markdown as HTML: what it holds of HTML is shown as text, and it loads nothing."""
+    return Markup(_MARKDOWN.render(text))
+
+
+def _newstyle(translate: Any) -> Any:
+    def translated(text: str, /, **names: Any) -> Markup | str:
+        return _filled(translate(text), names)
+
+    return translated
+
+
+def _newstyle_plural(translate: Any) -> Any:
+    def translated(one: str, many: str, number: int, /, **names: Any) -> Markup | str:
+        return _filled(translate(one, many, number), {"num": number} | names)
+
+    return translated
+
+
+def _filled(text: str, names: Mapping[str, Any]) -> Markup:
+    """A text of ours with names filled in, which are escaped."""
+    return Markup(text) % names if names else Markup(text.replace("%%", "%"))

@@ -1,0 +1,31 @@
+// What pages do beyond htmx: keys, and the mark of what is chosen. Every page works without it.
+(() => {
+  const typing = (element) => element.closest("input, textarea, select, [contenteditable]");
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !typing(event.target) && !event.metaKey && !event.ctrlKey) {
+      const search = document.querySelector('input[type="search"]');
+      if (search) { event.preventDefault(); search.focus(); search.select(); }
+    }
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea[data-enter-sends]")) {
+      event.preventDefault();
+      event.target.form.requestSubmit();
+    }
+  });
+
+  document.addEventListener("click", (event) => {
+    const chosen = event.target.closest(".list a[hx-get]");
+    if (!chosen) return;
+    for (const other of document.querySelectorAll(".list a[aria-current]")) other.removeAttribute("aria-current");
+    chosen.setAttribute("aria-current", "true");
+  });
+
+  // On a narrow screen one memory takes the whole page: it is shown where one looks.
+  document.addEventListener("htmx:after:swap", () => {
+    const detail = document.getElementById("detail");
+    if (detail && detail.querySelector(".item")) {
+      detail.removeAttribute("data-empty");
+      if (window.matchMedia("(max-width: 1000px)").matches) detail.scrollIntoView({ block: "start" });
+    }
+  });
+})();

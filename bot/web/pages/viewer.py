@@ -1,0 +1,157 @@
+"""Who looks at a page: the person whose web session the browser has."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+
+from bot.web.bodies import JsonRoute
+from bot.web.call import ApiCall
+from bot.web.credentials import cookie_name, only_cookie
+from bot.web.dependencies import Nexus
+from bot.web.pages.rendering import Chrome, Language, error_page, language_of
+from bot.web.principal import principal_of
+from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
+from bot.web.router import Router
+from composer import visibility
+from composer.entries.entries import Writer
+from composer.errors import NexusError
+from composer.people.credentials.principal import Principal, Source
+from composer.ports.memberships import Presence
+from composer.repositories.database import Transaction
+from composer.text.zones import zone_named
+from composer.visibility import EntryAccess, Owned
+
+LOGIN: Final = "/login"
+FORM_FIELD: Final = "csrf"
+_STALE_FORM: Final = (
+    "This form is not from a page of yours that is open now: load the page again, and send it once more."
+)
+
+
+class PageRoute(JsonRoute):
+    """A route that answers with a page, also where something is wrong. Who is not signed in is led to do so. A page that
+    another site leads to is shown without what that site wrote into its address: no site is to search in someone's memory."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with errors as pages."""
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            if request.url.query and request.headers.get("sec-fetch-site") == "cross-site":
+                return RedirectResponse(request.url.path, 303)
+            try:
+                return await handle(request)
+            except RequestRefused as error:
+                if error.status_code == 401:
+                    return RedirectResponse(LOGIN, 303)
+                return error_page(request, error.status_code, error.detail)
+            except RequestValidationError as error:
+                return error_page(request, 422, invalid_sentence(error.errors()))
+            except NexusError as error:
+                return error_page(request, status_of(error), str(error) or SENTENCES.get(status_of(error), ""))
+
+        return handler
+
+
+class PageRouter(Router):
+    """A router of pages: they are in no document of the API."""
+
+    def __init__(self, prefix: str = "") -> None:
+        super().__init__(prefix, include_in_schema=False, route_class=PageRoute)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at a page, and what they ask. `csrf` is what every form of theirs sends along."""
+
+    request: Request
+    call: ApiCall
+    csrf: str
+    language: Language
+
+    @property
+    def principal(self) -> Principal:
+        """The person."""
+        return self.call.principal
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator["Reading"]:
+        """A transaction that reads as of one moment, with what the frame of every page shows."""
+        presence = await self.call.app.memberships.of(self.principal.tenant_id, self.principal.user)
+        async with self.call.reading() as (tx, access):
+            owned = visibility.owned_by_bearer(access)
+            yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned))
+
+    async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned) -> Chrome:
+        accounts = await tx.own_data.accounts(owned)
+        zones = [row["timezone"] for row in accounts if row["timezone"]]
+        platforms = sorted({row["platform"] for row in accounts if row["platform"]})
+        return Chrome(
+            name=access.name,
+            organisation=self.principal.tenant,
+            admin=any(row["admin"] for row in accounts),
+            platforms=platforms,
+            zone=self._zone(zones[0] if zones else None),
+            csrf=self.csrf,
+            path=self.request.url.path,
+            theme=_theme(self.request),
+        )
+
+    def _zone(self, name: str | None) -> tzinfo:
+        known = None if name is None else zone_named(name)
+        return self.call.app.directory.zone(self.principal.tenant_id) if known is None else known
+
+    async def writer(self, tx: Transaction, access: EntryAccess) -> Writer:
+        """The person, as who writes an entry."""
+        directory, trust = self.call.app.directory, await tx.people.trust(access.user)
+        return Writer(access.name, trust, directory.quarantine(access.tenant_id), directory.plan(access.tenant_id))
+
+    def require_form(self, sent: str) -> None:
+        """Return if a form is one of a page that this person has open. Raises RequestRefused."""
+        if not hmac.compare_digest(sent, self.csrf):
+            raise RequestRefused(403, _STALE_FORM)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a page reads from: the transaction, the facts that access is judged by, what the person owns, in which
+    private rooms they are, and the frame of the page."""
+
+    tx: Transaction
+    access: EntryAccess
+    owned: Owned
+    presence: Presence
+    chrome: Chrome
+
+
+def _theme(request: Request) -> str:
+    chosen = only_cookie(request, THEME_COOKIE)
+    return chosen if chosen in ("light", "dark") else ""
+
+
+THEME_COOKIE: Final = "nexus-theme"
+
+
+async def _viewer(request: Request, nexus: Nexus) -> Viewer:
+    principal = await principal_of(request, nexus)
+    if principal.source is not Source.WEB_SESSION:
+        raise RequestRefused(403, "Pages are for people who are signed in: a key opens the API.")
+    cookie = only_cookie(request, cookie_name(nexus.app.settings.public_url)[0]) or ""
+    token = hmac.new(cookie.encode(), b"a form of a page", hashlib.sha256).hexdigest()[:32]
+    return Viewer(request, ApiCall(nexus.app, principal, b"", None), token, language_of(request))
+
+
+SignedIn = Annotated[Viewer, Depends(_viewer)]
+
+
+def is_script(request: Request) -> bool:
+    """Whether a script of a page of ours asks, which takes a part of a page."""
+    return request.headers.get("hx-request") == "true"
