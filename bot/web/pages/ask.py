@@ -85,7 +85,8 @@ async def ask(
         return RedirectResponse(address, 303)
     values = {"chrome": chrome, "now": viewer.call.now, "question": question, "asked": said.content, "address": address}
     parts = _stream(viewer, nexus, question, values, is_new=session is None)
-    return StreamingResponse(parts, headers=PAGE_HEADERS | {"Content-Type": EVENT_STREAM})
+    headers = PAGE_HEADERS | {"Content-Type": EVENT_STREAM} | ({"HX-Push-Url": address} if session is None else {})
+    return StreamingResponse(parts, headers=headers)
 
 
 async def _stream(

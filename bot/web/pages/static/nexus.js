@@ -13,6 +13,12 @@
     }
   });
 
+  // What was sent stands in the transcript by now: the box is free for the next question.
+  document.addEventListener("htmx:sse:after:connection", (event) => {
+    const box = event.target.querySelector("textarea[data-enter-sends]");
+    if (box) box.value = "";
+  });
+
   document.addEventListener("click", (event) => {
     const chosen = event.target.closest(".list a[hx-get]");
     if (!chosen) return;
