@@ -124,7 +124,7 @@ async def _target(
 
 
 async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -> OwnItem:
-    found = await tx.own_data.items(owned, OwnFilter(beginning=beginning), 2, call.now)
+    found = await tx.own_data.memory(owned, OwnFilter(beginning=beginning), 2, call.now)
     if not found:
         raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
     if len(found) > 1:
@@ -135,7 +135,7 @@ async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        items = await tx.own_data.items(owned, OwnFilter(), MAX_LISTED_ITEMS + 1, call.now)
+        items = await tx.own_data.memory(owned, OwnFilter(), MAX_LISTED_ITEMS + 1, call.now)
         places = {
             namespace: await _named(tx, call, owned, namespace) for namespace in {item.namespace for item in items}
         }

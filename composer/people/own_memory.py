@@ -70,7 +70,7 @@ async def own_items(
     """A page of the person's items, latest first. Raises BadInput for a cursor that no page gave."""
     if cursor is not None:
         wanted = replace(wanted, before=_position(cursor))
-    found = await tx.own_data.items(owned, wanted, limit + 1, now)
+    found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     page = found[:limit]
     places, projects = await _around(tx, owned, page, presence)
     items = [PlacedItem(item, named(item.namespace, places, projects, owned.users)) for item in page]
@@ -80,7 +80,7 @@ async def own_items(
 async def own_totals(tx: Transaction, owned: Owned, now: datetime) -> OwnTotals:
     """How much the person has."""
     shelves, tools = Counter[str](), Counter[str]()
-    for each in await tx.own_data.item_counts(owned, now):
+    for each in await tx.own_data.memory_counts(owned, now):
         shelves[each.shelf] += each.count
         if each.origin not in NO_TOOLS and each.shelf in SHELVES:
             tools[each.origin] += each.count
@@ -90,7 +90,7 @@ async def own_totals(tx: Transaction, owned: Owned, now: datetime) -> OwnTotals:
 async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, presence: Presence) -> ItemDetails:
     """One item of the person, also one in the trash. Raises NotFound."""
     wanted = OwnFilter(beginning=id.hex)
-    found = await tx.own_data.items(owned, wanted, 1, now) or await tx.own_data.items(
+    found = await tx.own_data.memory(owned, wanted, 1, now) or await tx.own_data.memory(
         owned, replace(wanted, trashed=True), 1, now
     )
     if not found:

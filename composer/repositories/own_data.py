@@ -71,10 +71,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class OwnItem:
-    """A current memory, fact or landmark of a person. `text` is one of a memory or landmark, or `key = value` of a fact.
-    `shelf` says what it is in a list: preferences, facts, decisions, notes or waiting; `label` more exactly. `origin`: a
-    tool that wrote it, or how else it came. `pending`: it waits for approval, and nobody reads it yet; its id is that in
-    the quarantine. `trashed_at`: when it was put into the trash."""
+    """A current memory, fact or landmark of a person. `text` is one of a memory or landmark, or `key = value` of a
+    fact. `shelf` says what it is in a list: preferences, facts, decisions, notes or waiting; `label` more exactly.
+    `origin`: a tool that wrote it, or how else it came. `pending`: it waits for approval, and nobody reads it yet; its
+    id is that in the quarantine. `trashed_at`: when it was put into the trash."""
 
     kind: str
     id: uuid.UUID
@@ -96,8 +96,8 @@ class OwnItem:
 
 @dataclass(frozen=True, slots=True)
 class OwnFilter:
-    """Which of a person's items to list: those of a `shelf`, written by `origins` (of both, None: all), that have all of
-    these `words`, and come `before` an item of this time and id."""
+    """Which of a person's items to list: those of a `shelf`, written by `origins` (of both, None: all), that have all
+    of these `words`, and come `before` an item of this time and id."""
 
     beginning: str = ""
     shelf: str | None = None
@@ -141,12 +141,12 @@ class OwnData:
         """How much of each kind is filed where."""
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
-    async def items(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
+    async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
         """The person's current and pending items, latest first."""
         before_at, before_id = wanted.before or (None, None)
         found = await self._sql.fetch_as(
             OwnItem,
-            "own_items",
+            "own_memory",
             user_ids=list(owned.users),
             beginning=wanted.beginning,
             shelf=wanted.shelf,
@@ -160,15 +160,15 @@ class OwnData:
         )
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def item_counts(self, owned: Owned, now: datetime) -> list[OwnCount]:
+    async def memory_counts(self, owned: Owned, now: datetime) -> list[OwnCount]:
         """How many items the person has, by shelf and origin."""
-        return await self._sql.fetch_as(OwnCount, "own_item_counts", user_ids=list(owned.users), now=now)
+        return await self._sql.fetch_as(OwnCount, "own_memory_counts", user_ids=list(owned.users), now=now)
 
     async def traces(self, owned: Owned, id: uuid.UUID, joined: Collection[uuid.UUID], limit: int) -> list[OwnTrace]:
         """What an item was made from and led to, as far as the person may know it, latest first."""
         return await self._sql.fetch_as(
             OwnTrace,
-            "own_item_lineage",
+            "own_memory_traces",
             user_ids=list(owned.users),
             id=id,
             joined_ids=list(joined),

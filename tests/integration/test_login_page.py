@@ -67,7 +67,7 @@ async def test_looking_at_a_link_uses_nothing_up_and_its_button_signs_in_once(
     assert f'value="{code}"' in shown.text
     assert await sessions(harness, "alice") == 0
     used = await client.post("/login", data={"code": code}, headers=OWN)
-    assert (used.status_code, used.headers["location"]) == (303, "/login/done")
+    assert (used.status_code, used.headers["location"]) == (303, "/")
     assert await sessions(harness, "alice") == 1
     done = await client.get("/login/done")
     assert (done.status_code, code in done.text) == (200, False)

@@ -139,7 +139,7 @@ async def test_who_connected_an_account_signs_in_by_it_in_any_browser(
     assert f"alice@idp at {provider.url} signs you in." in shown.text
     new = browsers()
     done = await sign_in(new)
-    assert (done.status_code, done.headers["location"]) == (303, "/login/done")
+    assert (done.status_code, done.headers["location"]) == (303, "/")
     assert await who(harness, new) == (await person(harness, "alice")).id
     assert FLOW not in new.cookies, "what was needed on the way is gone"
     set_cookie = next(each for each in done.headers.get_list("set-cookie") if each.startswith(f"{SESSION}="))

@@ -9,9 +9,8 @@ import pytest
 
 from composer.model import Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.own_data import OwnData
+from composer.repositories.own_data import OwnData, OwnFilter
 from composer.repositories.reminders import Reminders
-from composer.repositories.sharing import Sharing
 from composer.visibility import Owned, owned_by_user
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
@@ -49,14 +48,14 @@ async def store(harness: AppHarness, rows: Rows, user: str, minute: int) -> None
     await harness.command(user, "/nexus remind here in 20 minutes bees", **ROOM)
 
 
-async def read(harness: AppHarness, own_data: OwnData, sharing: Sharing, reminders: Reminders) -> dict[str, list[Any]]:
+async def read(harness: AppHarness, own_data: OwnData, reminders: Reminders) -> dict[str, list[Any]]:
     """What every read of alice's own rows returns: the ids, where each row is checked again."""
     at = harness.workspace()
     own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
     found: dict[str, list[Any]] = {
         "messages": [row["id"] async for page in own_data.messages(own) for row in page],
         "open reminders": [reminder.id for reminder in await reminders.open(own)],
-        "reach": [item.id for item in await own_data.items(own, OwnFilter(), LIMIT, NOW)],
+        "reach": [item.id for item in await own_data.memory(own, OwnFilter(), LIMIT, NOW)],
     }
     found["turns"] = [row["id"] for row in await own_data.turns(own)]
     items = await own_data.items(own, KINDS)
@@ -72,6 +71,9 @@ class Unfiltered:
     async def fetch(self, query: str, /, **values: Any) -> Sequence[Row]:
         return await self._statements.fetch(query, **values | {"user_ids": self._users})
 
+    async def fetch_as(self, kind: Any, query: str, /, **values: Any) -> Any:
+        return await self._statements.fetch_as(kind, query, **values | {"user_ids": self._users})
+
     async def fetch_value(self, query: str, /, **values: Any) -> Any:
         return await self._statements.fetch_value(query, **values | {"user_ids": self._users})
 
@@ -84,7 +86,7 @@ async def test_what_others_own_changes_no_read_of_ones_own(
     for minute, user in enumerate(("alice", "bob", "alice")):  # the last time is the control
         await store(harness, rows, user, 10 * minute + 1)
         async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
-            shown.append(await read(harness, tx.own_data, tx.sharing, tx.reminders))
+            shown.append(await read(harness, tx.own_data, tx.reminders))
     before, after, control = shown
     assert all(before.values())
     assert after == before
@@ -99,5 +101,5 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
     async with harness.app.database.transaction(at.tenant_id, "read") as tx:
         everyones: Any = Unfiltered(tx.own_data._sql, users)
         assert {row["user_id"] for row in await everyones.fetch("own_items", kinds=["memories"])} == set(users)
-        found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit), Reminders(everyones))
-        assert found == await read(harness, tx.own_data, tx.sharing, tx.reminders)
+        found = await read(harness, OwnData(everyones), Reminders(everyones))
+        assert found == await read(harness, tx.own_data, tx.reminders)

@@ -17,7 +17,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from bot.slack.signed_http import SLACK_EVENTS_PATH
-from bot.web import app
+from bot.web import app, pages
 from bot.web.principal import NOT_FOR_TOOLS
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
@@ -103,7 +103,15 @@ PAGES_OF_OAUTH: Final = {
 }
 
 
-NOT_OF_API: Final = PAGES | PAGES_OF_OAUTH | set(GATEWAY_ROUTES)
+# What people see in a browser (tests/integration/test_pages.py).
+PAGES_OF_PEOPLE: Final = {
+    (method, route.path)
+    for route in app.ROUTES
+    if route.endpoint.__module__.startswith(pages.__name__)
+    for method in route.methods
+}
+
+NOT_OF_API: Final = PAGES | PAGES_OF_OAUTH | PAGES_OF_PEOPLE | set(GATEWAY_ROUTES)
 
 
 def _fitting(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") -> Any:

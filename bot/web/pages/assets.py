@@ -15,7 +15,12 @@ from bot.web.problems import RequestRefused
 from bot.web.router import Router
 
 _HERE: Final = Path(__file__).parent / "static"
-_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".woff2": "font/woff2",
+    ".svg": "image/svg+xml",
+}
 _HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 STATIC: Final = "/static"
 FONT: Final = "inter-latin-5.3.0.woff2"

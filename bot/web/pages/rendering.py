@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bot.web.pages.assets import address_of
+from bot.web.pages.sources import cards_of, with_links
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
@@ -107,7 +108,7 @@ def _environment() -> Environment:
     )
     env.newstyle_gettext = True  # type: ignore[attr-defined]
     env.globals["asset"] = address_of
-    env.filters["markdown"] = markdown
+    env.filters |= {"markdown": markdown, "cards": cards_of, "with_links": with_links}
     return env
 
 

@@ -37,8 +37,9 @@ _STALE_FORM: Final = (
 
 
 class PageRoute(JsonRoute):
-    """A route that answers with a page, also where something is wrong. Who is not signed in is led to do so. A page that
-    another site leads to is shown without what that site wrote into its address: no site is to search in someone's memory."""
+    """A route that answers with a page, also where something is wrong. Who is not signed in is led to do so. A page
+    that another site leads to is shown without what that site wrote into its address: no site is to search in
+    somebody's memory."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with errors as pages."""
@@ -91,13 +92,13 @@ class Viewer:
             yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned))
 
     async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned) -> Chrome:
-        accounts = await tx.own_data.accounts(owned)
-        zones = [row["timezone"] for row in accounts if row["timezone"]]
-        platforms = sorted({row["platform"] for row in accounts if row["platform"]})
+        found = await tx.own_data.items(owned, ("accounts", "identities"))
+        zones = [each["timezone"] for each in found["identities"] if each["timezone"]]
+        platforms = sorted({each["platform"] for each in found["identities"]})
         return Chrome(
             name=access.name,
             organisation=self.principal.tenant,
-            admin=any(row["admin"] for row in accounts),
+            admin=any(each["admin"] for each in found["accounts"]),
             platforms=platforms,
             zone=self._zone(zones[0] if zones else None),
             csrf=self.csrf,

@@ -65,8 +65,9 @@ class Resolver:
     async def resolve(
         self, bearer: str | None, cookie: str | None = None, resource: str | None = None
     ) -> Principal | None:
-        """Whom a request's credentials stand for: the text of its bearer token, or that of its cookie. `resource` is the address for which tokens of connected apps are taken: those for another one, and all
-        where it is None, stand for nobody. None if neither stands for anybody. Raises Unavailable."""
+        """Whom a request's credentials stand for: the text of its bearer token, or that of its cookie. `resource` is
+        the address for which tokens of connected apps are taken: those for another one, and all where it is None, stand
+        for nobody. None if neither stands for anybody. Raises Unavailable."""
         found = None if cookie is None else await self._web_session(cookie)
         if found is not None or bearer is None:
             return found

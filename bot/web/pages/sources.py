@@ -1,0 +1,59 @@
+"""The sources of an answer as cards: who said what, when and where; and the marks in its text as links to them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bot.web.sessions import TurnView
+from composer.prompt.explain import ExplainedSource
+from composer.text.marks import replace_marks
+
+MAX_CARDS: Final = 12
+# A line of a prompt (composer/prompt/lines.py): its mark, when, who, what is known of it, and what was said.
+_LINE: Final = re.compile(
+    r"\A- (?:\(s\d{1,3}\) )?(?P<at>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?)?[: ]{0,2}(?P<who>[^:()\n]{0,80}?) ?"
+    r"(?:\((?P<notes>[^()\n]{0,200})\))?: (?P<said>.{1,4000})",
+    re.DOTALL,
+)
+_BAR: Final = re.compile(r"\n  \| ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A source. `number` is that of its mark in the answer (empty: it has none); `at`, `who` and `where` are empty
+    where they are not known; `cited`: the answer cites it."""
+
+    number: str
+    kind: str
+    at: str
+    who: str
+    where: str
+    said: str
+    cited: bool
+
+
+def cards_of(view: TurnView | None) -> Sequence[Card]:
+    """The sources of an answer, those that it cites first."""
+    return [] if view is None else [_card(each) for each in sorted(view.sources, key=lambda each: not each.cited)]
+
+
+def with_links(answer: str) -> str:
+    """An answer in Markdown whose marks lead to the cards."""
+
+    def linked(match: re.Match[str]) -> str:
+        marks = (mark.strip() for mark in match["marks"].split(","))
+        return match["gap"] + " ".join(
+            f"[{mark.removeprefix('s')}](#source-{mark.removeprefix('s')})" for mark in marks
+        )
+
+    return replace_marks(answer, linked)
+
+
+def _card(source: ExplainedSource) -> Card:
+    number, found = source.mark.removeprefix("s"), _LINE.match(source.text)
+    if found is None:
+        said = source.text.removeprefix("- ")
+        return Card(number, source.kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
+    said = _BAR.sub("\n", found["said"])
+    return Card(number, source.kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited)

@@ -1,0 +1,275 @@
+"""The pages that people see in a browser: who may open them, what they show of whom, and what no text does to them."""
+
+import gzip
+import re
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2
+import pytest
+from fastapi.routing import APIRoute
+
+from bot.web import app as web
+from bot.web import pages
+from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
+from bot.web.metrics import Metrics
+from bot.web.pages.assets import address_of, assets
+from bot.web.pages.memory import PAGE_ITEMS
+from tests.support.api import bearer, cookie_of, key_of
+from tests.support.harness import AppHarness
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+OWN: Final = {"Sec-Fetch-Site": "same-origin"}
+SCRIPT: Final = OWN | {"HX-Request": "true"}
+ROOM, DM = {"room": "general"}, {"dm": "nexus"}
+BITES: Final = (
+    '<script>alert("1")</script>',
+    '<img src=x onerror="alert(1)">',
+    '"><b hx-get="/logout" hx-trigger="load">x</b>',
+    "{{ 7 * 7 }} {% raw %}",
+    "\u202eevil\u2066",
+    "&amp;lt;b&amp;gt;",
+)
+
+
+@dataclass
+class Person:
+    """Somebody's browser, in which they are signed in."""
+
+    client: httpx2.AsyncClient
+    cookie: str
+    csrf: str = field(default="")
+
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
+        return await self.client.get(path, headers=OWN | self._cookie() | headers)
+
+    async def page(self, path: str) -> str:
+        answer = await self.get(path)
+        assert answer.status_code == 200, answer.text
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', answer.text)
+        self.csrf = found[1] if found else self.csrf
+        return answer.text
+
+    async def press(self, path: str, _headers: Any = OWN, **values: str) -> httpx2.Response:
+        return await self.client.post(path, data={"csrf": self.csrf} | values, headers=_headers | self._cookie())
+
+    def _cookie(self) -> dict[str, str]:
+        return {"Cookie": f"{COOKIE_ON_LOCALHOST}={self.cookie}"}
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    return Person(client, await cookie_of(harness, "alice"))
+
+
+async def bob_of(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    return Person(client, await cookie_of(harness, "bob"))
+
+
+def _pages() -> list[APIRoute]:
+    return [route for route in web.ROUTES if route.endpoint.__module__.startswith(pages.__name__)]
+
+
+def _path(route: APIRoute) -> str:
+    return re.sub(r"{\w+}", str(uuid.UUID(int=7)), route.path)
+
+
+PAGES: Final = [route for route in _pages() if not route.path.startswith("/static")]
+
+
+@pytest.mark.parametrize("route", PAGES, ids=lambda route: f"{min(route.methods)} {route.path}")
+async def test_a_page_is_for_who_is_signed_in_alone(
+    harness: AppHarness, client: httpx2.AsyncClient, route: APIRoute
+) -> None:
+    [method] = route.methods
+    path, form = _path(route), {"csrf": "0" * 32, "text": "x"}
+    sent: Any = {"data": form} if method == "POST" else {}
+    nobody = await client.request(method, path, headers=OWN, **sent)
+    assert (nobody.status_code, nobody.headers["location"]) == (303, "/login")
+    for vendor in (None, "claude"):
+        key = await key_of(harness, "alice", vendor)
+        tool = await client.request(method, path, headers=OWN | bearer(key), **sent)
+        assert tool.status_code == 403
+    both = bearer("nx_wrong") | {"Cookie": f"{COOKIE_ON_LOCALHOST}={await cookie_of(harness, 'alice')}"}
+    beaten = await client.request(method, path, headers=OWN | both, **sent)
+    assert (beaten.status_code, beaten.headers["location"]) == (303, "/login"), "a header beats a cookie"
+
+
+async def test_a_header_beats_a_cookie_over_the_api_too(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    cookie = {"Cookie": f"{COOKIE_ON_LOCALHOST}={alice.cookie}"}
+    bobs = bearer(await key_of(harness, "bob", "cursor"))
+    said = (await client.get("/v1/whoami", headers=OWN | cookie | bobs)).json()
+    assert said["vendor"] == "cursor"
+    assert (await client.get("/v1/whoami", headers=OWN | cookie | bearer("nx_wrong"))).status_code == 401
+
+
+async def test_a_form_counts_from_a_page_of_its_person_alone(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await alice.page("/memory")
+    bob = await bob_of(harness, client)
+    await bob.page("/memory")
+    assert alice.csrf != bob.csrf
+    token, alice.csrf = alice.csrf, bob.csrf
+    assert (await alice.press("/memory", text="forged")).status_code == 403
+    alice.csrf = token
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+        foreign = await alice.press("/memory", headers, text="forged")
+        assert (foreign.status_code, foreign.headers["location"]) == (303, "/login"), "its cookie does not count"
+    assert "forged" not in await alice.page("/memory")
+    made = await alice.press("/memory", text="I own a red Koga.")
+    assert made.status_code == 303
+    assert "red Koga" in await alice.page(made.headers["location"])
+
+
+async def test_another_site_leads_to_no_search(alice: Person) -> None:
+    led = await alice.get("/memory?q=salary", **{"Sec-Fetch-Site": "cross-site"})
+    assert (led.status_code, led.headers["location"]) == (303, "/memory")
+
+
+async def test_pages_are_kept_by_nobody_and_run_nothing_of_others(alice: Person) -> None:
+    for path in ("/ask", "/memory", "/privacy"):
+        answer = await alice.get(path)
+        assert answer.headers["cache-control"] == "private, no-store"
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|https?://", answer.text)
+
+
+async def test_files_have_addresses_of_their_content(client: httpx2.AsyncClient) -> None:
+    for name in assets():
+        answer = await client.get(address_of(name))
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert (await client.get(address_of("nexus.css").replace("/static/", "/static/0"))).status_code == 404
+    assert (await client.get("/static/x/../../app.py")).status_code == 404
+    first = [name for name in assets() if not name.startswith("uplot")]
+    loaded = sum(len(assets()[name].compressed or assets()[name].content) for name in first)
+    assert loaded + len(gzip.compress(b"x" * 8_000)) <= 100_000, "of a first load"
+
+
+async def test_my_memory_shows_ones_own_and_who_is_answered_from_it(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    await harness.command("alice", "/nexus fact set deploy_day Friday --yes", **ROOM)
+    await harness.command("bob", "/nexus remember my knee hurts", **DM)
+    await harness.command("bob", "/nexus fact set bobs_day Monday --yes", **ROOM)
+    listed = await alice.page("/memory")
+    assert "the heron likes the vault" in listed
+    assert "deploy_day" in listed
+    assert "knee" not in listed
+    assert "bobs_day" not in listed
+    facts = await alice.page("/memory?shelf=facts")
+    assert ("deploy_day" in facts, "heron" in facts) == (True, False)
+    found = await alice.page("/memory?q=HERON+vault")
+    assert ("heron" in found, "deploy_day" in found) == (True, False)
+    assert "Nothing of yours fits that." in await alice.page("/memory?q=100%25")
+    [address] = set(re.findall(r'href="(/memory/[0-9a-f-]{36})\?q=', found))
+    item = await alice.page(address)
+    assert '<b dir="auto">You</b>: in your DMs with @nexus' in item
+    assert "it is used in no room" in item
+    assert "they see figures, never these words" in item
+    bob = await bob_of(harness, client)
+    assert (await bob.get(address)).status_code == 404
+    part = (await alice.get(address, **{"HX-Request": "true"})).text
+    assert "heron" in part
+    assert "<html" not in part
+
+
+async def test_what_others_have_changes_nothing_of_a_page(harness: AppHarness, alice: Person) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    await harness.say("bob", "good morning", **ROOM)
+    paths = ("/ask", "/memory", "/memory?q=heron", "/memory?shelf=trash", "/privacy")
+    before = [await alice.page(path) for path in paths]
+    await harness.command("bob", "/nexus remember the heron of bob", **DM)
+    await harness.ask("bob", "who knows the heron?", **DM)
+    await harness.command("bob", "/nexus fact set heron grey --yes", **DM)
+    assert [await alice.page(path) for path in paths] == before
+
+
+async def test_a_long_list_has_pages(harness: AppHarness, alice: Person) -> None:
+    await alice.page("/memory")
+    for n in range(PAGE_ITEMS + 2):
+        harness.clock.tick()
+        await alice.press("/memory", text=f"thing number {n}.")
+    first = await alice.page("/memory")
+    assert f"thing number {PAGE_ITEMS + 1}." in first
+    assert "thing number 1." not in first
+    [more] = set(re.findall(r'href="(/memory\?cursor=[^"]+)"', first))
+    second = await alice.page(more.replace("&amp;", "&"))
+    assert "thing number 1." in second
+    assert f"thing number {PAGE_ITEMS + 1}." not in second
+    assert (await alice.get("/memory?cursor=nonsense")).status_code in (400, 422)
+
+
+async def test_no_text_of_people_is_markup(harness: AppHarness, alice: Person) -> None:
+    await alice.page("/memory")
+    for bite in BITES:
+        made = await alice.press("/memory", text=bite)
+        shown = await alice.page(made.headers["location"])
+        for text in (shown, await alice.page("/memory")):
+            assert "<script>alert" not in text
+            assert "<img src=x" not in text
+            assert "<b hx-get" not in text
+            assert " 49 " not in text
+    asked = await alice.press("/ask", text="what of <script>alert(1)</script> {{ 7 * 7 }}?")
+    assert "<script>alert" not in await alice.page(asked.headers["location"])
+
+
+async def test_asking_works_without_a_script(harness: AppHarness, alice: Person) -> None:
+    await alice.page("/memory")
+    await alice.press("/memory", text="My bike is a red Koga, number 4711.")
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    await alice.page("/ask")
+    asked = await alice.press("/ask", text="what is my bike?")
+    assert asked.status_code == 303
+    shown = await alice.page(asked.headers["location"])
+    assert "red Koga" in shown
+    assert 'id="source-1"' in shown
+    assert 'href="#source-1"' in shown
+    assert "what is my bike?" in await alice.page("/ask"), "among the conversations"
+
+
+async def test_a_script_gets_the_answer_as_it_is_written(alice: Person) -> None:
+    await alice.page("/ask")
+    answer = await alice.press("/ask", SCRIPT, text="hello there")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["hx-push-url"].startswith("/ask/")
+    assert 'class="said" dir="auto">hello there' in answer.text
+    assert 'hx-target="#sources"' in answer.text
+
+
+async def test_a_conversation_of_somebody_else_is_none(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await alice.page("/ask")
+    address = (await alice.press("/ask", text="the heron is grey")).headers["location"]
+    bob = await bob_of(harness, client)
+    assert (await bob.get(address)).status_code == 404
+    await bob.page("/ask")
+    session = address.rpartition("/")[2]
+    assert (await bob.press("/ask", text="and now?", session=session)).status_code == 404
+
+
+async def test_signing_out_ends_the_session(alice: Person) -> None:
+    await alice.page("/memory")
+    out = await alice.press("/logout")
+    assert (out.status_code, out.headers["location"]) == (303, "/login")
+    assert (await alice.get("/memory")).headers["location"] == "/login"
