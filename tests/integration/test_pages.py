@@ -89,11 +89,11 @@ def _path(route: APIRoute) -> str:
 PAGES: Final = [route for route in _pages() if not route.path.startswith("/static")]
 
 
-@pytest.mark.parametrize("route", PAGES, ids=lambda route: f"{min(route.methods)} {route.path}")
+@pytest.mark.parametrize("route", PAGES, ids=lambda route: f"{route.endpoint.__name__} {route.path}")
 async def test_a_page_is_for_who_is_signed_in_alone(
     harness: AppHarness, client: httpx2.AsyncClient, route: APIRoute
 ) -> None:
-    [method] = route.methods
+    [method] = route.methods or ()
     path, form = _path(route), {"csrf": "0" * 32, "text": "x"}
     sent: Any = {"data": form} if method == "POST" else {}
     nobody = await client.request(method, path, headers=OWN, **sent)

@@ -38,6 +38,9 @@ PATTERNS: Final = frozenset(["compile", "sub", "subn", "search", "match", "fullm
 # Constants of the program and of its libraries: worked out from no word of anybody.
 CONSTANTS: Final = frozenset(
     {
+        "bot/web/pages/assets.py:assets",  # files of the program
+        "bot/web/pages/rendering.py:_environment",
+        "bot/web/pages/rendering.py:_languages",
         "composer/stores/database/typed_rows.py:_columns",  # the fields of dataclasses
         "composer/stores/embedded/service_account.py:binaries",
         "composer/stores/models/tokens.py:_tables",  # the tables, whose own caches erasing empties
