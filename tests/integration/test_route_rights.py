@@ -108,7 +108,7 @@ PAGES_OF_PEOPLE: Final = {
     (method, route.path)
     for route in app.ROUTES
     if route.endpoint.__module__.startswith(pages.__name__)
-    for method in route.methods
+    for method in route.methods or ()
 }
 
 NOT_OF_API: Final = PAGES | PAGES_OF_OAUTH | PAGES_OF_PEOPLE | set(GATEWAY_ROUTES)
