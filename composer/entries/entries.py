@@ -69,9 +69,9 @@ async def write(
     """Store an entry. `event` identifies the request: repeating it stores nothing more.
 
     With a `key`, the entry that the same writer (the person, or the same tool for them) stored with it is replaced,
-    if they may still read it: its content is new, its metadata merged. A tool replaces no entry that is shared with a
-    team. Raises NotFound for an unknown project, Refused for what the credential or the role is not enough for, and
-    for a tool of somebody who has opted out, BadInput, and EntriesFull where the plan is for no further entry.
+    if they may still read it: its content is new, its metadata merged. Raises NotFound for an unknown project, Refused
+    for what the credential or the role is not enough for, and for a tool of somebody who has opted out, BadInput,
+    Conflict for a tool where that entry is shared with a team, and EntriesFull where the plan is for no further entry.
     """
     tag = visibility.entry_tag(access)
     if not access.is_person:

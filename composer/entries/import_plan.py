@@ -187,7 +187,7 @@ class _Known:
         keys = [entry.values.key for entry in new if entry.values.key is not None]
         owned = visibility.owned_by_bearer(access)
         found = await tx.entries.find_own(own_scope(access), owned, ids, sorted(set(keys)))
-        places = keys_of_entries.replaceable(access, entries_namespace(access.user)).all_namespaces
+        places = keys_of_entries.places_of_key(access, entries_namespace(access.user)).all_namespaces
         current = sorted((e for e in found if e.namespace in places and _is_current(e, now)), key=_age)
         return cls({entry.id: entry for entry in found}, {(e.origin, e.values.key): e for e in current})
 

@@ -22,6 +22,7 @@ from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.counts import counted
 from composer.text.moments import moment
+from composer.text.names import in_quotes
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, entry_tag, readable_entries, require_forgettable
 
 MAX_ERASED_ENTRIES: Final = 10_000  # at once
@@ -133,6 +134,8 @@ async def erase_entries(
     Raises BadInput, and Conflict with how many there are where that is another number, or more than MAX_ERASED_ENTRIES.
     """
     ids = await _forgettable(tx, access, wanted, now)
+    if not ids and access.is_person and wanted.origins:
+        await _require_known(tx, access, wanted, now)
     if len(ids) > MAX_ERASED_ENTRIES:
         raise Conflict(f"That would forget more than {MAX_ERASED_ENTRIES:,} entries: narrow it down.")
     if confirmed != len(ids) and (confirmed is not None or access.is_person):
@@ -144,8 +147,24 @@ async def erase_entries(
     return await erase(tx, home, [], [("memory", id) for id in ids], now, None, key=key, exports_of=access.users)
 
 
+async def _require_known(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> None:
+    """Return if each tool that is named wrote something of the person's. Raises BadInput with those that did: a name
+    that is mistyped would look as if nothing of that tool were stored."""
+    everything = EntriesToErase()
+    known = {entry.origin for entry in await _own(tx, access, everything, now)}
+    unknown = sorted(set(wanted.origins) - known)
+    if unknown:
+        by = f"yours are by {', '.join(sorted(known))}" if known else "you have none"
+        raise BadInput(f"You have no entries by {in_quotes(unknown[0])}: {by}.")
+
+
 async def _forgettable(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> list[uuid.UUID]:
     """The ids of those that the bearer may erase: at most one more than MAX_ERASED_ENTRIES."""
+    return [entry.id for entry in await _own(tx, access, wanted, now) if _may_forget(access, entry)]
+
+
+async def _own(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> list[Entry]:
+    """Those of the person's own that fit: of each state at most one more than MAX_ERASED_ENTRIES."""
     entry_tag(replace(access, project=None))  # who may write none may forget none
     origins = wanted.origins if access.is_person else (access.vendor,)
     fits = EntryFilter(
@@ -157,13 +176,12 @@ async def _forgettable(tx: Transaction, access: EntryAccess, wanted: EntriesToEr
         authors=access.users,
     )
     listing.require_storable(fits)
-    readable, found = readable_entries(access), list[uuid.UUID]()
+    readable, found = readable_entries(access), list[Entry]()
     if access.project is not None:
         readable = readable.within([project_namespace(access.project)])
     out_of_use = [replace(fits, trashed=True), replace(fits, expired=True)] if access.is_person else []
     for each in (fits, *out_of_use):
-        entries = await tx.entries.find(readable, each, now, limit=MAX_ERASED_ENTRIES + 1, chars=1)
-        found += [entry.id for entry in entries if _may_forget(access, entry)]
+        found += await tx.entries.find(readable, each, now, limit=MAX_ERASED_ENTRIES + 1, chars=1)
     return found
 
 

@@ -272,6 +272,13 @@ async def test_many_entries_are_forgotten_once_their_number_is_confirmed(
     assert (await forget(alice, tag="old", confirm=2)).status_code == 409
     assert len(await listed(client, alice)) == 5
     assert (await forget(alice, tag="old", confirm=3)).json()["counts"] == {"memory": 3}
+    mistyped = await forget(alice, vendor="cluade")
+    assert (mistyped.status_code, mistyped.json()["detail"]) == (
+        422,
+        'You have no entries by "cluade": yours are by claude.',
+    )
+    assert "confirm = 0" in (await forget(alice, vendor="claude", tag="none")).json()["detail"]
+    assert "confirm = 2" in (await forget(alice, vendor=" Claude")).json()["detail"]
     assert (await forget(claude)).status_code == 403
     assert (await forget(claude, "/v1/agent/forget", kind="note")).json()["counts"] == {}
     assert (await forget(claude, "/v1/agent/forget", older_than="2020-01-01T00:00:00Z")).json()["counts"] == {}

@@ -10,7 +10,8 @@ import pytest
 from composer.entries import teams
 from composer.entries.access import access_for_writing
 from composer.errors import BadInput, Conflict, NotFound, Refused
-from composer.model import EVERY_VENDOR, TeamRole
+from composer.model import EVERY_VENDOR, TeamRole, team_namespace
+from composer.visibility import Grants
 from tests.support.entries import OF_PERSON, Hub
 
 pytestmark = pytest.mark.integration
@@ -207,3 +208,30 @@ async def test_every_change_of_a_team_is_in_the_audit_log(hub: Hub) -> None:
         found = [event.act for event in await tx.audit.find(limit=50)]
     for act in ("team.created", "team.invited", "team.member", "memory.reach", "team.member_removed"):
         assert act in found
+
+
+async def test_an_entry_with_a_key_that_was_shared_has_no_second_one_beside_it(hub: Hub) -> None:
+    team = await team_of(hub, "alice", "bob")
+    of_person, of_tool = await hub.write("alice", "v1", key="k"), await hub.write("alice", "v1", "claude", key="k")
+    for shared in (of_person, of_tool):
+        await hub.share("alice", shared.entry.id, team)
+    again = await hub.write("alice", "v2", key="k")
+    assert (again.created, again.entry.id, again.entry.namespace) == (False, of_person.entry.id, team_namespace(team))
+    with pytest.raises(Conflict, match="shared with a team by its person"):
+        await hub.write("alice", "v2", "claude", key="k")
+    narrow = OF_PERSON - {Grants.WRITE_TEAMS}  # it may change the entry by its id, too
+    assert not (await hub.write("alice", "v3", key="k", grants=narrow)).created
+    assert sorted(await hub.titles("bob")) == ["v1", "v3"]
+    assert sorted(await hub.titles("alice")) == ["v1", "v3"]
+    assert (await hub.write("alice", "other", "cursor", key="k")).created, "another tool's key is another one"
+    assert (await hub.write("alice", "other", "claude", key="k2")).created
+    await hub.share("alice", of_tool.entry.id, None)
+    assert not (await hub.write("alice", "v2 by claude", "claude", key="k")).created
+
+
+async def test_a_shared_entry_that_a_tool_may_not_read_is_not_told_to_it(hub: Hub) -> None:
+    team = await team_of(hub, "alice")
+    first = await hub.write("alice", "v1", "claude", key="k")
+    await hub.change("alice", first.entry.id, vendors=["cursor"])
+    await hub.share("alice", first.entry.id, team)
+    assert (await hub.write("alice", "v2", "claude", key="k")).created

@@ -22,6 +22,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.entries import values_from_json
 from composer.repositories.operations import Operation
 from composer.repositories.quarantine import PendingItem
+from composer.text.cleaning import clean_line
 from composer.visibility import EntryAccess
 
 
@@ -128,7 +129,7 @@ _DECIDED: Final = documented(400, 401, 403, 404, 422)
 async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
-    wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _tuple(sent.vendor), sent.older_than)
+    wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _origins(sent.vendor), sent.older_than)
     return await _forget_many(call, wanted, sent.confirm, sent.project)
 
 
@@ -214,6 +215,11 @@ async def reject_entry(call: Calling, id: uuid.UUID, project: InProject = None) 
 
 def _tuple(text: str | None) -> tuple[str, ...]:
     return () if text is None else (text,)
+
+
+def _origins(vendor: str | None) -> tuple[str, ...]:
+    """A tool as entries name it; people write Claude, too."""
+    return () if vendor is None else (clean_line(vendor).lower(),)
 
 
 async def _forget_many(
