@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bot.web.limits import address_of
 from bot.web.metering import count
 from bot.web.problems import MAX_FIELD_CHARS, RequestRefused, problem
 from composer.text.work import off_loop
@@ -24,6 +25,7 @@ MAX_REQUEST_BODY_BYTES: Final = 2**20  # of a body, unless its route takes more
 DROPPED_BYTES: Final = 32 * 2**20  # of a body that nobody reads
 PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
 BODY_SECONDS: Final = 60.0  # for all of it
+ARRIVING_AT_ONCE: Final = 64  # bodies from one address; the one that began first makes room for another
 CLOSING_HEADER: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
 MAX_JSON_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
 BYTES_PER_READ: Final = 20  # of a body that are read in the time of a character (see off_loop)
@@ -31,7 +33,8 @@ METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 
 class BodyLimits:
-    """Refuses bodies that are too long (413) or too slow (408), or whose end is ambiguous (400).
+    """Refuses bodies that are too long (413) or too slow (408), or whose end is ambiguous (400). Where too many arrive
+    from one address at once, those that began first are too slow.
 
     `limits` are bytes by the beginning of a path; the longest that fits counts, and without one MAX_BYTES.
     """
@@ -39,6 +42,7 @@ class BodyLimits:
     def __init__(self, app: ASGIApp, limits: Mapping[str, int]) -> None:
         self._app = app
         self._limits = sorted(limits.items(), key=lambda item: -len(item[0]))
+        self._arriving: dict[str, dict[_Body, None]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -49,26 +53,47 @@ class BodyLimits:
             sentence = "The request says twice, and in different ways, where its body ends."
             return await problem(400, sentence, CLOSING_HEADER)(scope, receive, send)
         limit = next((size for start, size in self._limits if scope["path"].startswith(start)), MAX_REQUEST_BODY_BYTES)
-        body = _Body(receive, limit, headers)
+        address = address_of(Request(scope))
+        arriving = self._arriving.setdefault(address, {})
+        body = _Body(receive, limit, headers, arriving)
+        if len(arriving) > ARRIVING_AT_ONCE:
+            next(iter(arriving)).end()
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 await body.drop()
             await send(message)
 
-        return await self._app(scope, body.receive, answer)
+        try:
+            await self._app(scope, body.receive, answer)
+        finally:
+            arriving.pop(body, None)
+            if not arriving and self._arriving.get(address) is arriving:
+                del self._arriving[address]
 
 
 class _Body:
     """The body of one request, as it arrives."""
 
-    def __init__(self, receive: Receive, limit: int, headers: Headers) -> None:
+    def __init__(self, receive: Receive, limit: int, headers: Headers, arriving: "dict[_Body, None]") -> None:
+        """`arriving` are those of one address, to which this one belongs until it is whole."""
         self._receive, self._limit = receive, limit
         self._declared = int(headers.get("content-length", 0))  # the server has checked that it is a number
         self._read = 0
         self._asks_first = "expect" in headers
         self._whole = not self._declared and "transfer-encoding" not in headers
         self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._waiting: asyncio.Timeout | None = None
+        self._arriving = arriving
+        if not self._whole:
+            arriving[self] = None
+
+    def end(self) -> None:
+        """Wait no longer for the rest."""
+        del self._arriving[self]
+        self._until = -math.inf
+        if self._waiting is not None:
+            self._waiting.reschedule(self._until)
 
     async def receive(self) -> Message:
         """The next piece; after the last one, that the other side has gone. Raises RequestRefused."""
@@ -91,15 +116,23 @@ class _Body:
     async def _piece(self) -> Message:
         now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(max(0.0, min(PAUSE_SECONDS, self._until - now))):
+            async with asyncio.timeout(max(0.0, min(PAUSE_SECONDS, self._until - now))) as self._waiting:
                 message = await self._receive()
         except TimeoutError as error:
-            self._whole = True  # no more of it is waited for
+            self._is_over()
             raise RequestRefused(408, headers=CLOSING_HEADER) from error
+        finally:
+            self._waiting = None
         self._asks_first = False
         self._read += len(message.get("body", b""))
-        self._whole = not message.get("more_body", False)
+        if not message.get("more_body", False):
+            self._is_over()
         return message
+
+    def _is_over(self) -> None:
+        """No more of it is waited for."""
+        self._whole = True
+        self._arriving.pop(self, None)
 
     def _too_long(self) -> RequestRefused:
         return RequestRefused(

@@ -59,6 +59,9 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _add_quota(operation: dict[str, Any]) -> None:
     """Document what answers of an operation say once most of its quota is used."""
-    said = header("How much of a quota of the workspace's plan is used, from 80% on.", required=False)
+    sentence = (
+        "How much of a quota of the workspace's plan the person has used, from 80% on; for admins, what all have."
+    )
+    said = header(sentence, required=False)
     for response in operation["responses"].values():
         response.setdefault("headers", {})[QUOTA] = said

@@ -1,4 +1,4 @@
-"""Fair use: how many requests a key, or an address without one, has in a minute.
+"""Fair use: how many requests a person, a key without an owner, or an address without a key has in a minute.
 
 The counts are in Redis, so that all processes count together. While Redis is away each process counts for itself, and
 gives half as much: there are never no limits, and never an error because of them.
@@ -22,6 +22,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bot.web.problems import TooManyRequests
+from composer.people.credentials.principal import Principal
 from composer.settings.server_urls import ServerUrl
 
 logger = structlog.get_logger()
@@ -55,8 +56,8 @@ class FairUse:
         self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
 
     async def admit(self, caller: str, *, admin: bool = False) -> None:
-        """Count a request of a caller, `key:` with an id or `address:` with one; or with `admin`, count it as
-        one for what only admins may do. Raises TooManyRequests."""
+        """Count a request of a caller, `person:` or `key:` with an id or `address:` with one; or with `admin`, count it
+        as one for what only admins may do. Raises TooManyRequests."""
         seconds = await self._wait(admin, f"{'admin:' if admin else ''}{caller}")
         if seconds is not None:
             raise TooManyRequests(seconds)
@@ -91,13 +92,22 @@ class FairUse:
         return None if count[0] <= max(1, self._limits[kind].amount // ALONE_SHARE) else MINUTE
 
 
+def person_of(principal: Principal) -> str:
+    """Who asks with a credential: a person, by whichever of their keys, tools and web sessions."""
+    return f"person:{principal.user}"
+
+
 def address_of(request: Request) -> str:
     """Who asks, where no key says it: an address, or the network of one of IPv6."""
-    host = request.client.host if request.client is not None else ""
+    return f"address:{network_of(request.client.host if request.client is not None else '')}"
+
+
+def network_of(host: str) -> str:
+    """An address, or the network of one of IPv6; empty for what is none."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return "address:"
+        return ""
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
-        return f"address:{ipaddress.ip_network((address, IPV6_PREFIX), strict=False)}"
-    return f"address:{getattr(address, 'ipv4_mapped', None) or address}"
+        return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+    return str(getattr(address, "ipv4_mapped", None) or address)

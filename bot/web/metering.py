@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from composer.entries.draft import API_ORIGIN
-from composer.people.credentials.principal import Principal
+from composer.people.credentials.principal import KeyPermission, Principal
 from composer.repositories.operations import Operation
 from composer.usage.operations import Actor, OperationMeter, request_digest
 
@@ -67,8 +67,14 @@ async def admit(request: Request, meter: OperationMeter, principal: Principal) -
     request.state.metered = Metered(meter, principal, operation)
     judge = meter.state if operation is Operation.WRITES else meter.admit
     state = await judge(principal.tenant_id, operation)
-    if state is not None and state.is_nearly_used_up:
-        request.state.headers = {QUOTA: f"{state.description}; they begin again on {state.begins_again}"}
+    if state is None or not state.is_nearly_used_up:
+        return
+    used = state.description
+    if not principal.may(KeyPermission.ADMIN):  # what others do is not told to members, nor that it was much
+        state = await meter.own_share(principal.tenant_id, principal.user, state)
+        used = f"{state.description} are yours"
+    if state.is_nearly_used_up:
+        request.state.headers = {QUOTA: f"{used}; they begin again on {state.begins_again}"}
 
 
 def metered_of(request: Request) -> Metered | None:

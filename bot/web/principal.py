@@ -13,7 +13,7 @@ from bot.web.bodies import JsonRoute, require_known_parameters
 from bot.web.credentials import bearer_of, challenge_headers, is_within, resolve_principal
 from bot.web.dependencies import Nexus
 from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
-from bot.web.limits import address_of
+from bot.web.limits import address_of, person_of
 from bot.web.metering import admit
 from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
@@ -34,17 +34,23 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
     that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
     nothing left of with 429."""
-    found = await resolve_principal(request, nexus.app)
-    if found is None:
-        await nexus.fair_use.admit(address_of(request))
-        raise RequestRefused(401, headers=challenge_headers(request, nexus.app))
+    found = await _known(request, nexus)
     request.state.key = str(found.id)  # for the line in the log
-    await nexus.fair_use.admit(_caller(found))
+    await nexus.fair_use.admit(person_of(found))
     path: str = request.scope["path"]
     if found.vendor is not None and not any(is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
     require_known_parameters(request)
     await admit(request, nexus.app.operations, found)
+    return found
+
+
+async def _known(request: Request, nexus: WebState) -> Principal:
+    """Whom the credentials stand for. Wrong ones are counted by their address."""
+    found = await resolve_principal(request, nexus.app)
+    if found is None:
+        await nexus.fair_use.admit(address_of(request))
+        raise RequestRefused(401, headers=challenge_headers(request, nexus.app))
     return found
 
 
@@ -58,13 +64,15 @@ async def _bearer(request: Request, nexus: Nexus, _: Annotated[object, Security(
 
 
 class KeyedRoute(JsonRoute):
-    """A route that takes long bodies, which are read as JSON for those alone who may ask: that costs many times their
-    length in memory."""
+    """A route that takes long bodies, which are kept and read as JSON for those alone who may ask: that costs many
+    times their length in memory."""
 
     async def admit(self, request: Request) -> None:
-        """Find out who asks."""
+        """Find out who asks, before the body is read and after it."""
+        nexus: WebState = request.app.state.nexus
+        await _known(request, nexus)
         await request.body()
-        setattr(request.state, _ADMITTED, await principal_of(request, request.app.state.nexus))
+        setattr(request.state, _ADMITTED, await principal_of(request, nexus))
 
 
 async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None:
@@ -80,12 +88,8 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:
     """An admin of the tenant, by a credential that has the permission. Such requests have a lower limit."""
     principal.require(KeyPermission.ADMIN)
-    await nexus.fair_use.admit(_caller(principal), admin=True)
+    await nexus.fair_use.admit(person_of(principal), admin=True)
     return principal
-
-
-def _caller(principal: Principal) -> str:
-    return f"key:{principal.id}"
 
 
 Bearer = Annotated[Principal, Depends(_bearer)]

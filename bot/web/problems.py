@@ -83,7 +83,7 @@ class RequestRefused(HTTPException):
 
 
 class TooManyRequests(RequestRefused):
-    """A key or an address asks more often than it may. `seconds` until it may again."""
+    """A person, a key or an address asks more often than it may. `seconds` until it may again."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(429, headers={"Retry-After": str(max(1, seconds))})

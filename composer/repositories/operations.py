@@ -94,10 +94,10 @@ class OperationTotals:
         )
         return {bytes(row["key_digest"]) for row in rows}
 
-    async def used(self, month: date) -> dict[Operation, int]:
-        """How many operations of each kind the tenant has used in a month."""
+    async def used(self, month: date, user: uuid.UUID | None = None) -> dict[Operation, int]:
+        """How many operations of each kind the tenant has used in a month, or one user of it."""
         used = Counter[Operation]()
-        for total in await self._report(month, None):
+        for total in await self._report(month, None if user is None else [user]):
             if total.month == month:
                 used[total.operation] += total.count
         return used

@@ -61,7 +61,7 @@ class Settings(Table):
     `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
     `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
     those that may say who asks; pages of `web_origins` may ask it from a browser; `requests_per_minute` is how much
-    each key, or each address without one, may ask of it.
+    each person, or each address without a key, may ask of it.
     `follow_up_minutes` is for how long an answer in a thread may be followed up without a mention.
     `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
     `warnings` are sentences to show.

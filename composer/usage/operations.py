@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -61,10 +61,11 @@ class _Unstored:
         count, tokens = self.sums[key]
         self.sums[key] = (count + added.count, tokens + added.tokens)
 
-    def used(self, month: date, operation: Operation) -> int:
-        """How many operations of a kind and a month wait."""
-        summed = sum(n for (of, _, _, kind), (n, _) in self.sums.items() if (of, kind) == (month, operation))
-        return summed + sum((each.month, each.operation) == (month, operation) for each in self.requests.values())
+    def used(self, month: date, operation: Operation, user: uuid.UUID | None = None) -> int:
+        """How many operations of a kind and a month wait, of everybody or of one user."""
+        waiting = [(of, who, kind, count) for (of, who, _, kind), (count, _) in self.sums.items()]
+        waiting += [(each.month, each.user, each.operation, 1) for each in self.requests.values()]
+        return sum(n for of, who, kind, n in waiting if (of, kind) == (month, operation) and user in (None, who))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,21 @@ class OperationMeter:
         if totals is None or totals.month != month or not now - TOTALS_TTL < totals.at <= now:
             async with self._database.transaction(tenant, "read") as tx:
                 totals = self._totals[tenant] = _Totals(month, now, await tx.operations.used(month))
-        waiting = (each for each in (self._waiting.get(tenant), self._storing.get(tenant)) if each is not None)
-        used = totals.used.get(operation, 0) + sum(each.used(month, operation) for each in waiting)
+        used = totals.used.get(operation, 0) + self._waiting_to_be_stored(tenant, month, operation)
         return QuotaState(operation.value, used, most, BudgetPeriod.MONTH.end(month))
+
+    async def own_share(self, tenant: uuid.UUID, user: uuid.UUID, whole: QuotaState) -> QuotaState:
+        """How much of the quota of an operation one user has used, whatever others do."""
+        operation, month = Operation(whole.quota), self.month(tenant)
+        async with self._database.transaction(tenant, "read") as tx:
+            stored = (await tx.operations.used(month, user)).get(operation, 0)
+        return replace(whole, used=stored + self._waiting_to_be_stored(tenant, month, operation, user))
+
+    def _waiting_to_be_stored(
+        self, tenant: uuid.UUID, month: date, operation: Operation, user: uuid.UUID | None = None
+    ) -> int:
+        waiting = (self._waiting.get(tenant), self._storing.get(tenant))
+        return sum(each.used(month, operation, user) for each in waiting if each is not None)
 
     def seconds_left(self, tenant: uuid.UUID) -> int:
         """The seconds until the tenant's next month."""

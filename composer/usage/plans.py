@@ -48,18 +48,19 @@ class QuotaState:
 
     def require_capacity(self, times: int = 1, seconds: int = 0) -> None:
         """Return if so many (`times`) more fit. `seconds`: how long until the quota begins again. Raises QuotaUsedUp,
-        or EntriesFull."""
+        or EntriesFull, without figures: they tell what others do, and are for admins."""
         if self.used + times <= self.most:
             return
-        more = "" if times == 1 else f", and {times:,} more do not fit"
         if self.begins_again is None:
+            more = "another entry" if times == 1 else f"{times:,} more entries"
             raise EntriesFull(
-                f"This workspace has {self.used:,} entries, and its plan is for {self.most:,}{more}: put some into "
-                "the trash, or ask its operator for a larger plan."
+                f"The plan of this workspace has no room for {more}: put some into the trash, or ask its operator for "
+                "a larger plan."
             )
+        few = "no" if times == 1 else f"fewer than {times:,}"
         raise QuotaUsedUp(
-            f"This workspace has used {self.description}{more}: they begin again on {self.begins_again}. Its operator "
-            "can set a larger plan.",
+            f"The plan of this workspace has {few} {self.quota} left in this month: they begin again on "
+            f"{self.begins_again}. Its operator can set a larger plan.",
             seconds=seconds,
         )
 

@@ -1,4 +1,4 @@
-"""How many requests a key or an address has in a minute: the same in every process, and never without limits."""
+"""How many requests a person or an address has in a minute: the same in every process, and never without limits."""
 
 import asyncio
 import socket
@@ -192,10 +192,14 @@ async def test_who_asks_too_often_gets_a_problem_that_says_when_to_come_back(
         assert refused.headers["content-type"] == "application/problem+json"
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert refused.json()["detail"].endswith("as long as the header Retry-After says.")
-        assert (await client.get("/health")).status_code == 200, "what machines inside ask is not counted"
+        assert (await client.get("/ready")).status_code == 200, "what machines inside ask is counted apart"
+        assert [(await client.get("/metrics")).status_code for _ in range(2)] == [429] * 2
+        assert (await client.get("/health")).status_code == 200, "and this asks nobody"
 
 
-async def test_a_key_counts_for_itself_and_wrong_ones_for_their_address(harness: AppHarness) -> None:
+async def test_a_person_counts_once_with_all_keys_and_tools_and_wrong_keys_for_their_address(
+    harness: AppHarness,
+) -> None:
     few = harness.app.settings.model_copy(update={"requests_per_minute": 8, "admin_requests_per_minute": 2})
     served = web_app(replace(harness.app, settings=few), Metrics(()), {}, None)
 
@@ -211,6 +215,7 @@ async def test_a_key_counts_for_itself_and_wrong_ones_for_their_address(harness:
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.people.set_admin(admin.id, True)
     alice, bob = await key_of(harness, "alice"), await key_of(harness, "bob")
+    many = [await key_of(harness, "carol", vendor) for vendor in (None, None, "claude", "cursor")]
     async with served_at(served) as url, httpx2.AsyncClient(base_url=url) as client:
 
         async def statuses(path: str, key: str, times: int) -> list[int]:
@@ -224,3 +229,6 @@ async def test_a_key_counts_for_itself_and_wrong_ones_for_their_address(harness:
         assert set(await statuses("/v1/ours", alice, 5)) == {200, 429}
         assert (await statuses("/v1/mine", alice, 1)) == [200], "the lower limit is of what admins may do"
         assert set(await statuses("/v1/mine", alice, 20)) == {200, 429}
+        assert [status for key in many for status in await statuses("/v1/whoami", key, 2)] == [200] * 8
+        assert 429 in [status for key in many for status in await statuses("/v1/whoami", key, 5)]
+        assert await statuses("/v1/mine", bob, 1) == [200]

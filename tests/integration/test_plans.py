@@ -70,8 +70,8 @@ async def test_a_quota_is_used_up_by_the_whole_tenant_and_begins_again_with_the_
         refused = await write(client, bob)
         assert (refused.status_code, refused.headers["content-type"]) == (429, "application/problem+json")
         assert refused.json()["detail"] == (
-            "This workspace has used 3 of 3 writes of this month: they begin again on 2026-06-01. Its operator can set "
-            "a larger plan."
+            "The plan of this workspace has no writes left in this month: they begin again on 2026-06-01. Its operator "
+            "can set a larger plan."
         )
         until = datetime(2026, 6, 1, tzinfo=UTC)
         assert int(refused.headers["retry-after"]) == round((until - harness.clock.now()).total_seconds())
@@ -96,9 +96,35 @@ async def test_from_four_fifths_on_answers_say_how_much_is_used(office: Open) ->
         for _ in range(6):
             answer = await client.get("/v1/entries", headers=alice)
             said.append((answer.status_code, answer.headers.get(QUOTA)))
-        nearly = "4 of 5 reads of this month; they begin again on 2026-06-01"
+        nearly = "4 of 5 reads of this month are yours; they begin again on 2026-06-01"
         assert said == [(200, None)] * 4 + [(200, nearly), (429, None)]
         assert QUOTA not in (await write(client, alice)).headers
+
+
+async def test_members_are_told_of_their_own_use_alone_and_admins_of_all(office: Open) -> None:
+    async with office(reads=10, searches=10, chats=10) as (harness, client):
+        alice, bob = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "bob"))
+        tool = bearer(await key_of(harness, "alice", "claude"))
+        root = await person(harness, "root")
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            await tx.people.set_admin(root.id, True)
+        admin = bearer(await key_of(harness, "root"))
+
+        async def reads(headers: dict[str, str]) -> httpx2.Response:
+            return await client.get("/v1/agent/entries", headers=headers)
+
+        async def searches(headers: dict[str, str]) -> httpx2.Response:
+            return await client.post("/v1/query", json={"question": "x?"}, headers=headers)
+
+        for ask, quota in ((reads, "reads"), (searches, "searches")):
+            for _ in range(8):
+                assert (await ask(bob)).status_code == 200
+            assert QUOTA not in (await ask(alice)).headers, "that others have used most is not told"
+            assert (await ask(admin)).headers[QUOTA].startswith(f"9 of 10 {quota} of this month; ")
+            refused = [await ask(each) for each in (alice, tool, bob)]
+            assert {each.status_code for each in refused} == {429}
+            assert len({each.text for each in refused}) == 1, "of every member"
+            assert not {"8", "9", "10"} & set(refused[0].json()["detail"].replace("-", " ").split()), "no figures"
 
 
 async def test_a_repeat_is_answered_after_its_quota_is_used_up_and_removals_always_are(office: Open) -> None:
@@ -121,7 +147,7 @@ async def test_a_search_and_a_chat_are_refused_before_anything_is_asked(office: 
         alice, tool = bearer(await key_of(harness, "alice")), bearer(await key_of(harness, "alice", "claude"))
         asked = [await client.post("/v1/query", json={"question": "x?"}, headers=each) for each in (alice, tool)]
         assert [answer.status_code for answer in asked] == [200, 429]
-        assert "1 of 1 searches" in asked[1].json()["detail"]
+        assert "no searches left" in asked[1].json()["detail"]
         said = [await client.post("/v1/chat", json={"content": "hello"}, headers=alice) for _ in range(2)]
         assert [answer.status_code for answer in said] == [200, 429]
         assert (await harness.ask("alice", "@nexus hello?", room="general")).text, "rooms have no such quota"
@@ -132,14 +158,14 @@ async def test_tools_over_mcp_have_the_quotas_and_the_settings_of_their_person(o
         alice, tool = bearer(await key_of(harness, "alice")), await key_of(harness, "alice", "claude")
         async with mcp_client(str(client.base_url).rstrip("/"), tool) as claude:
             assert (await called(claude, "write_entry", content="x"))["state"] == "written"
-            assert "1 of 1 writes" in await called(claude, "write_entry", content="y")
+            assert "no writes left" in await called(claude, "write_entry", content="y")
             assert (await called(claude, "search", query="x?"))["results"] == []
             await client.patch("/v1/settings", json={"recall": False}, headers=alice)
             for name, asked in (("search", {"query": "x?"}), ("browse_entries", {})):
                 assert await called(claude, name, **asked) == RECALL_IS_OFF
             await client.patch("/v1/settings", json={"recall": True}, headers=alice)
             assert (await called(claude, "search", query="x?"))["results"] == [], "what was refused did not count"
-            assert "2 of 2 searches" in await called(claude, "search", query="x?")
+            assert "no searches left" in await called(claude, "search", query="x?")
 
 
 async def test_there_are_as_many_entries_as_the_plan_is_for_and_no_more(office: Open) -> None:
@@ -148,13 +174,15 @@ async def test_there_are_as_many_entries_as_the_plan_is_for_and_no_more(office: 
         first = (await write(client, alice, key="k")).json()["id"]
         assert (await write(client, bob)).status_code == 201
         refused = await write(client, bob)
-        assert (refused.status_code, "2 entries, and its plan is for 2" in refused.json()["detail"]) == (402, True)
+        assert (refused.status_code, "no room for another entry" in refused.json()["detail"]) == (402, True)
         assert "retry-after" not in refused.headers
         assert (await write(client, alice, key="k", content="y")).status_code == 200, "it replaces one"
         document = {"format": "nexus-entries", "version": 1, "entries": [{"content": f"n{n}"} for n in range(2)]}
         await client.delete(f"/v1/entries/{first}", headers=alice)
         imported = await client.post("/v1/entries/import", json=document, headers=alice)
-        assert (imported.status_code, "2 more do not fit" in imported.json()["detail"]) == (402, True), imported.text
+        assert (imported.status_code, "no room for 2 more entries" in imported.json()["detail"]) == (402, True), (
+            imported.text
+        )
         assert (await write(client, bob)).status_code == 201, "what is in the trash does not count"
         restored = await client.post(f"/v1/entries/{first}/restore", headers=alice)
         assert restored.status_code == 402
@@ -171,7 +199,9 @@ async def test_an_import_counts_as_many_writes_as_it_stores_or_none(office: Open
             return await client.post("/v1/entries/import", json=document, params=params, headers=alice)
 
         refused = await brought(4)
-        assert (refused.status_code, "4 more do not fit" in refused.json()["detail"]) == (429, True), refused.text
+        assert (refused.status_code, "fewer than 4 writes left" in refused.json()["detail"]) == (429, True), (
+            refused.text
+        )
         assert (await client.get("/v1/entries", headers=alice)).json()["items"] == []
         assert (await brought(3)).status_code == 200
         assert (await write(client, alice)).status_code == 429

@@ -14,7 +14,7 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from bot.web.limits import FairUse
+from bot.web.limits import FairUse, person_of
 from bot.web.mcp.caller import ToolCaller
 from bot.web.mcp.server import memory_server
 from composer.app import App
@@ -37,7 +37,7 @@ async def serve(app: App, key: str) -> None:
         found = await app.credentials.resolve(key)
         if found is None:
             raise Refused(WRONG_KEY)
-        await fair_use.admit(f"key:{found.id}")
+        await fair_use.admit(person_of(found))
         return found
 
     try:

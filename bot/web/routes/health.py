@@ -7,10 +7,12 @@ import uuid
 from typing import Any, Final
 
 import structlog
+from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
 from bot.web.dependencies import Nexus
+from bot.web.limits import address_of
 from bot.web.metrics import CONTENT_TYPE
 from bot.web.principal import Bearer
 from bot.web.problems import documented
@@ -45,13 +47,24 @@ _METRICS_DOCUMENT: Final[dict[int | str, dict[str, Any]]] = {
 router = Router(tags=["health"])
 
 
+async def _counted(request: Request, nexus: Nexus) -> None:
+    """For what asks the database: apart from what else an address asks, which may be that of all clients."""
+    await nexus.fair_use.admit(f"machine:{address_of(request)}")
+
+
 @router.get(HEALTH, summary="Say that the process runs")
 async def health() -> dict[str, str]:
     """200 while the process runs. Asks nobody."""
     return {"status": "running"}
 
 
-@router.get(READY, summary="Say whether everything is ready", response_class=JSONResponse, responses=_READY_DOCUMENT)
+@router.get(
+    READY,
+    summary="Say whether everything is ready",
+    response_class=JSONResponse,
+    responses={**_READY_DOCUMENT, **documented(429)},
+    dependencies=[Depends(_counted)],
+)
 async def ready(nexus: Nexus) -> Response:
     """200 when this process can serve, else 503 with what is missing, a sentence each."""
     found = await missing(nexus.app.database, nexus.app.cache)
@@ -59,7 +72,13 @@ async def ready(nexus: Nexus) -> Response:
     return JSONResponse({"ready": not found, "missing": found}, 503 if found else 200)
 
 
-@router.get(METRICS, summary="Show metrics", response_class=Response, responses=_METRICS_DOCUMENT)
+@router.get(
+    METRICS,
+    summary="Show metrics",
+    response_class=Response,
+    responses={**_METRICS_DOCUMENT, **documented(429)},
+    dependencies=[Depends(_counted)],
+)
 async def show_metrics(nexus: Nexus) -> Response:
     """The metrics in Prometheus's text format, also while the database is away."""
     nexus.metrics.set_open_turns(nexus.app.turns.open)
