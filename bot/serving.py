@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -18,6 +19,7 @@ from composer.app import App
 from composer.errors import BadInput, Unavailable, for_operator
 from composer.model import DISCORD, SLACK
 from composer.settings import Settings
+from composer.text.work import SWITCH_SECONDS
 
 logger = structlog.get_logger()
 
@@ -73,6 +75,7 @@ async def serve(
         platforms, port = await _open(app, adapters, stack, metrics)
         await _check_cache(app, say)
         gc.collect()
+        sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
         beside: list[Run] = [lambda: due_posts.run(app)] if platforms or port else []
         runs = [*(each.run for each in platforms), *beside, *((jobs,) if jobs else ())]

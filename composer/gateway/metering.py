@@ -13,7 +13,7 @@ from composer.gateway.requests import Api, GatewayRequest
 from composer.model import Usage
 from composer.ports.models import TOKENS_PER_PROMPT, Tokenizer, UsageAccount
 from composer.repositories.usage import Amount, ErasureCount
-from composer.text.work import COUNTED_PER_READ, off_loop
+from composer.text.work import COUNTED_PER_READ, in_thread, off_loop
 from composer.usage.ledger import CallLedger
 from composer.usage.reported import is_plausible
 
@@ -41,7 +41,7 @@ class GatewayCall:
 
     async def read(self) -> UpstreamAnswer:
         """What the answer says, as far as it has come."""
-        return await asyncio.to_thread(partial(self.copy.read, self.request.api, events=self.is_stream))
+        return await in_thread(partial(self.copy.read, self.request.api, events=self.is_stream))
 
 
 class GatewayMeter:

@@ -6,7 +6,6 @@ was stored), or repeats a rare word that nothing else in its prompt has. What a 
 the search goes on from it, until nothing new is found.
 """
 
-import asyncio
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from composer.repositories.recall import episode_id_of
 from composer.text.offline import without_program
 from composer.text.rarity import is_rare
 from composer.text.repetition import words_of
+from composer.text.work import in_thread
 
 ItemRef = tuple[str, uuid.UUID]  # kind and id
 
@@ -92,7 +92,7 @@ class _Search:
             await self._follow(frontier)
             if not self._request.answers:
                 return self._found
-            retracted = await asyncio.to_thread(self._judge)
+            retracted = await in_thread(self._judge)
             if not retracted:
                 return self._found
             self._found.replies += retracted
@@ -119,7 +119,7 @@ class _Search:
         self._rewritten |= {id for kind, id in items if kind in SUMMARY_KINDS and not self._texts[id]}
         shown = {turn for turn in answered if not self._rewritten.isdisjoint(self._sources[turn])}
         summaries = await self._tx.erasure.summaries_shown(sorted(shown))
-        await asyncio.to_thread(self._add_words_of, items, summaries)
+        await in_thread(self._add_words_of, items, summaries)
 
     async def _staying_landmarks(self, landmarks: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Landmarks that a person confirmed or retired, and that stay since they repeat nothing that is lost: what they
@@ -171,7 +171,7 @@ class _Search:
         wanted = {id for id, sources in self._sources.items() for id in (id, *sources)} - self._texts.keys()
         texts = await self._tx.erasure.texts(sorted(wanted))
         self._texts |= dict.fromkeys(wanted, frozenset())
-        self._texts |= await asyncio.to_thread(_words_by_id, texts)
+        self._texts |= await in_thread(_words_by_id, texts)
 
     def _add_words_of(self, items: Sequence[ItemRef], summaries: Sequence[tuple[uuid.UUID, str]]) -> None:
         """Add the words of derived items that nothing else explains, and note which of them prompts drew on.

@@ -1,6 +1,5 @@
 """What is learnt from conversations: their queued messages, and the memories that are found in them."""
 
-import asyncio
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.learning import ReadyRule
 from composer.repositories.memories import NewMemory
+from composer.text.work import in_thread
 from composer.visibility import AccessTag
 
 MAX_BATCH_SIZE: Final = 60  # messages; so many are due at once
@@ -65,7 +65,7 @@ class ConversationSource:
     async def take(self, tx: Transaction, scope: ExtractionScope, failures: int) -> LearningBatch:
         """The oldest messages of a scope, as many as fit."""
         queued = await tx.extraction_queue.messages(scope, max(1, self.batch_size >> failures))
-        messages = await asyncio.to_thread(self._rules.cut, queued, failures)
+        messages = await in_thread(self._rules.cut, queued, failures)
         return LearningBatch([message.id for message in messages], messages, _owner(messages))
 
     async def near(

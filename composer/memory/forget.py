@@ -5,7 +5,6 @@ erased text are deleted, and made again from what remains; stored prompts that c
 are made of it or repeat it are retracted. A receipt counts what was erased.
 """
 
-import asyncio
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
@@ -24,6 +23,7 @@ from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.recall import episode_id_of
 from composer.text.counts import counted
 from composer.text.repetition import words_of
+from composer.text.work import in_thread
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
 # Turns and answers are emptied instead.
@@ -179,11 +179,11 @@ async def find_reach(
     request = ErasureRequest(
         messages=messages,
         items=items,
-        words=await asyncio.to_thread(words_of, *names, *(part for text in texts for part in text.parts)),
+        words=await in_thread(words_of, *names, *(part for text in texts for part in text.parts)),
         questions=messages,
         derived=not by_age,
         kept=await tx.landmarks.find_confirmed() if by_age else kept,
-        names=await asyncio.to_thread(words_of, *names),
+        names=await in_thread(words_of, *names),
         answers=not answers_stay,
     )
     found = await find_affected(tx, request)
@@ -236,8 +236,8 @@ async def edit(
     id, episode = message.id, episode_id_of(message.id)
     tx.require_alone()
     before = await tx.erasure.texts([id])
-    old = await asyncio.to_thread(words_of, *(part for each in before for part in each.parts))
-    new = await asyncio.to_thread(words_of, text, *(f"{a.name} {a.text}" for a in attached))
+    old = await in_thread(words_of, *(part for each in before for part in each.parts))
+    new = await in_thread(words_of, text, *(f"{a.name} {a.text}" for a in attached))
     image_removed = any(a.is_image and a not in attached for a in message.attachments)
     replaced = image_removed or len(old - new) > len(old) * REPLACED_SHARE
     kept = [] if replaced else await _keep_decided(tx, message, text, old - new)
@@ -261,7 +261,7 @@ async def reword(tx: Transaction, item: ItemRef, before: Sequence[str], after: S
     it changed.
     """
     tx.require_alone()
-    old, new = await asyncio.to_thread(words_of, *before), await asyncio.to_thread(words_of, *after)
+    old, new = await in_thread(words_of, *before), await in_thread(words_of, *after)
     if not old - new:
         return Receipt()
     if not await tx.erasure.derived_items([item[1]]):
@@ -297,7 +297,7 @@ async def _keep_decided(tx: Transaction, message: Message, text: str, lost: froz
         if (spelt := correct_spelling(found, message.text, text)) != found:
             await tx.landmarks.correct(id, spelt)
     moved = await tx.memories.find_moved(message.id)
-    return [id for id, found in moved.items() if lost.isdisjoint(await asyncio.to_thread(words_of, found))]
+    return [id for id, found in moved.items() if lost.isdisjoint(await in_thread(words_of, found))]
 
 
 async def _queue_retractions(

@@ -1,12 +1,12 @@
 """Find what somebody wants erased by its words: in all that is their own, wherever it is filed."""
 
-import asyncio
 import uuid
 from collections.abc import Iterable, Sequence
 
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText
 from composer.text.repetition import matches
+from composer.text.work import in_thread
 
 
 async def find_matching(tx: Transaction, users: Sequence[uuid.UUID], words: str) -> list[OwnText]:
@@ -17,7 +17,7 @@ async def find_matching(tx: Transaction, users: Sequence[uuid.UUID], words: str)
     """
     found: list[OwnText] = []
     async for page in tx.erasure.own_texts(users):
-        found += await asyncio.to_thread(_matching, page, words)
+        found += await in_thread(_matching, page, words)
     return found
 
 

@@ -1,6 +1,5 @@
 """Review: approve or reject what waits in quarantine, and undo what one author has contributed."""
 
-import asyncio
 import uuid
 from collections import Counter
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from composer.repositories.landmarks import Landmark
 from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PENDING_KIND, PendingItem, QuarantineState
 from composer.text.repetition import words_of
+from composer.text.work import in_thread
 from composer.visibility import Readable
 
 
@@ -122,7 +122,7 @@ async def undone(tx: Transaction, found: Contributions) -> Counter[str]:
     """How many items of each kind `undo` erases: the contributions, and what was made from them."""
     items = _items(found)
     texts = await tx.erasure.texts([id for _, id in items])
-    words = await asyncio.to_thread(words_of, *(part for text in texts for part in text.parts))
+    words = await in_thread(words_of, *(part for text in texts for part in text.parts))
     affected = await find_affected(tx, ErasureRequest([], items, words, kept=await _amendments(tx, found)))
     made = {(kind, id) for kind, id in affected.items if kind in SPECIFIC_KINDS}
     return Counter(kind for kind, _ in {*items, *made})

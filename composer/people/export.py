@@ -1,6 +1,5 @@
 """Read everything that one person owns into one JSON document (composer/people/export_document.py)."""
 
-import asyncio
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -46,6 +45,7 @@ from composer.ports.memberships import Presence
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.own_data import OwnPlace, OwnProject
+from composer.text.work import in_thread
 from composer.turn.explanation import explain_stored
 from composer.visibility import AccessContext, EntryAccess, Owned
 
@@ -89,9 +89,9 @@ async def export_file(
     """
     messages: list[str] = []
     async for page in tx.own_data.messages(owned):
-        messages += await asyncio.to_thread(lambda rows: [_written(_message(row)) for row in rows], page)
+        messages += await in_thread(lambda rows: [_written(_message(row)) for row in rows], page)
     document = await _without_messages(tx, owned, workspace, now, trust, presence)
-    text = await asyncio.to_thread(_joined, document, messages)
+    text = await in_thread(_joined, document, messages)
     return ExportFile(text, {**document.counts, "messages": len(messages)}, now)
 
 

@@ -28,7 +28,7 @@ from composer.summaries.extractive import candidate_sentences, extractive_summar
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
 from composer.text.terms import sentences
-from composer.text.work import COUNTED_PER_READ, off_loop
+from composer.text.work import COUNTED_PER_READ, in_thread, off_loop
 
 logger = structlog.get_logger()
 
@@ -99,7 +99,7 @@ class Summariser:
     ) -> SummaryText:
         """Summarise without a model. Sentences are compared by their terms unless `by_meaning`, when the embedder does
         not answer, or when its budget is used up."""
-        candidates = await asyncio.to_thread(candidate_sentences, inputs)
+        candidates = await in_thread(candidate_sentences, inputs)
         vectors: Vectors | None = None
         try:
             if candidates and by_meaning:
@@ -109,7 +109,7 @@ class Summariser:
             pass  # the ledger has said so, once
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=for_operator(error))
-        return await asyncio.to_thread(extractive_summary, candidates, vectors, budget, tokenizer)
+        return await in_thread(extractive_summary, candidates, vectors, budget, tokenizer)
 
     async def _write(
         self, asked: MeteredModel, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work

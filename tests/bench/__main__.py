@@ -29,6 +29,7 @@ from tests.bench import (
     start,
     summaries,
     turns,
+    worst_minute,
 )
 
 BENCHES: Final = {
@@ -47,6 +48,7 @@ BENCHES: Final = {
     "own_data": own_data.measure,
     "turns": turns.measure,
     "processes": processes.measure,
+    "worst": worst_minute.measure,
 }
 # Benches that read logs of real conversations: without logs, one uses generated words and the other is skipped.
 OF_TALK: Final = {"long_talk": long_talk.measure, "summaries": summaries.measure}

@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -69,10 +69,10 @@ class Span:
 class Others:
     """The other tenant's people, who go on asking by the clock, however long answers take."""
 
-    def __init__(self, base: str, keys: Sequence[str], session: aiohttp.ClientSession) -> None:
-        self._base, self._keys, self._session = base, keys, session
+    def __init__(self, base: str, keys: Sequence[str], session: aiohttp.ClientSession, words: Vocabulary) -> None:
+        self._base, self._keys, self._session, self._words = base, keys, session, words
         self._numbers = count()
-        self._words, self._random = Vocabulary(), np.random.default_rng(7)
+        self._random = np.random.default_rng(7)
 
     async def ask(self, seconds: float) -> Span:
         """Ask for so long, and wait for the last answers."""
@@ -194,8 +194,9 @@ def _cpu_seconds(pid: int) -> float:
 @asynccontextmanager
 async def _running(note: Note) -> AsyncIterator[Running]:
     """`nexus run --web` with two tenants."""
+    vocabulary = Vocabulary()  # which takes seconds, in which no connection may wait for it
     with data_folder() as home:
-        worst, others = await _people(home, note)
+        worst, others = await _people(home, vocabulary, note)
         async with _child(sys.executable, "-m", "tests.bench.slow_model", env=dict(os.environ)) as model:
             assert model.stdout is not None
             port, upstream = _free_port(), int(await model.stdout.readline())
@@ -217,10 +218,10 @@ async def _running(note: Note) -> AsyncIterator[Running]:
                 async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
                     note("storing entries")
                     for key in (worst, *others):
-                        await _store(session, base, key, ENTRIES if key == worst else ENTRIES // PEOPLE)
+                        await _store(session, base, key, ENTRIES if key == worst else ENTRIES // PEOPLE, vocabulary)
                     keys = [worst, *[await _key(session, base, worst, None) for _ in range(KEYS - 1)]]
                     tools = [await _key(session, base, worst, "tool") for _ in range(KEYS)]
-                    yield Running(base, served.pid, Others(base, others, session), keys, tools)
+                    yield Running(base, served.pid, Others(base, others, session, vocabulary), keys, tools)
                 log.cancel()
 
 
@@ -229,12 +230,12 @@ async def _read(stream: asyncio.StreamReader) -> None:
         sys.stderr.write(line.decode("utf-8", "replace"))
 
 
-async def _people(home: Path, note: Note) -> tuple[str, list[str]]:
+async def _people(home: Path, vocabulary: Vocabulary, note: Note) -> tuple[str, list[str]]:
     """The keys of the person at their worst, and of the others, once both tenants have their messages."""
     async with open_app(Settings(home=home), index=False) as app:
         for tenant in (ATTACKED, OTHERS):
             note(f"storing {MESSAGES:,} messages of {tenant}")
-            await import_history(app, history(MESSAGES, Vocabulary(), tenant, rooms=40), lambda _: None)
+            await import_history(app, history(MESSAGES, vocabulary, tenant, rooms=40), lambda _: None)
             await app.indexer.catch_up(app.directory.workspace(CONSOLE, tenant).tenant_id)
         (worst,) = await _first_keys(app, ATTACKED, [WORST])
         return worst, await _first_keys(app, OTHERS, [person(number) for number in range(PEOPLE)])
@@ -253,8 +254,8 @@ async def _first_keys(app: App, workspace: str, names: Sequence[str]) -> list[st
     return found
 
 
-async def _store(session: aiohttp.ClientSession, base: str, key: str, size: int) -> None:
-    random, vocabulary = np.random.default_rng(size), Vocabulary()
+async def _store(session: aiohttp.ClientSession, base: str, key: str, size: int, vocabulary: Vocabulary) -> None:
+    random = np.random.default_rng(size)
     body = document([vocabulary.text(random, 20, 60) for _ in range(size)])
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     async with session.post(f"{base}/v1/entries/import", data=body, headers=headers) as answer:
@@ -287,6 +288,10 @@ def _free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+def _note(text: str) -> None:
+    sys.stderr.write(f"… {text}\n")
+
+
 def main() -> None:
     """Measure some scripts."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.worst_minute")
@@ -294,8 +299,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=list(SCRIPTS_BY_NAME), metavar="NAME")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
-    work = compare(given.only or list(SCRIPTS_BY_NAME), given.seconds, lambda text: sys.stderr.write(f"… {text}\n") and None)
-    report = asyncio.run(work)
+    report = asyncio.run(compare(given.only or list(SCRIPTS_BY_NAME), given.seconds, _note))
     print("\n".join(report.text), flush=True)
     if given.json is not None:
         given.json.write_text(json.dumps(report.figures, indent=1) + "\n")

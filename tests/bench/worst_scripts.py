@@ -1,5 +1,5 @@
-"""What one person can do at their worst, in a process of its own: `python -m tests.bench.worst_scripts`, with one line of
-JSON to read (name, base, keys, tools, seconds) and one to write (how often it was answered what)."""
+"""What one person can do at their worst, in a process of its own: `python -m tests.bench.worst_scripts`, with one line
+of JSON to read (name, base, keys, tools, seconds) and one to write (how often it was answered what)."""
 
 import asyncio
 import json
@@ -73,7 +73,9 @@ class Person:
 
 def words(number: int) -> str:
     """So many words that nobody has said before."""
-    return " ".join("".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(3, 9))) for _ in range(number))
+    return " ".join(
+        "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(3, 9))) for _ in range(number)
+    )
 
 
 def document(texts: Sequence[str]) -> bytes:
@@ -288,7 +290,10 @@ async def _gateway_unread(me: Person) -> None:
 
 async def _transcripts(me: Person) -> None:
     """Requests of tools with long, hostile conversations and files."""
-    file = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64," + "A" * 15_000_000}}
+    file = {
+        "type": "file",
+        "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64," + "A" * 15_000_000},
+    }
 
     async def act(number: int) -> None:
         text = PATHOLOGICAL[number % len(PATHOLOGICAL)]

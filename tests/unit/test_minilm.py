@@ -3,6 +3,9 @@
 import asyncio
 import json
 import math
+import threading
+import uuid
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from composer.errors import Misconfigured
+from composer.shares import acting_for
 from composer.stores.models.minilm import GRAPH_FILE, MiniLM
 
 pytestmark = pytest.mark.usefixtures("without_kept_vectors")
@@ -174,6 +178,67 @@ async def test_a_vector_is_identical_in_any_batch_and_at_any_thread_count(minilm
     for row, vector in enumerate(together):
         twins = (backwards[row], alone[row], again[row], crowded[0][row], crowded[row + 1][0])
         assert all(vector.tobytes() == twin.tobytes() for twin in twins), TEXTS[row][:40]
+
+
+class _Counting(MiniLM):
+    """An embedder that only notes whose text is embedded, in which order."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads=threads)
+        self.order: list[str] = []
+
+    def _vector(self, text: str) -> Floats:
+        self.order.append(text)
+        return np.zeros(self.width, dtype=np.float32)
+
+    def _fill(self, vectors: Floats, texts: Sequence[str], rows: Iterable[int]) -> None:
+        self.order.append(texts[next(iter(rows))])
+
+
+async def _begun(tenant: int, person: int, embedding: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    with acting_for(uuid.UUID(int=tenant), uuid.UUID(int=person)):
+        task = asyncio.create_task(embedding)
+    await asyncio.sleep(0)
+    return task
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_a_short_list_waits_for_steps_of_a_long_one_and_not_for_all_of_it(threads: int) -> None:
+    embedder = _Counting(threads)
+    import_ = await _begun(1, 1, embedder.embed(["import"] * 4_000))
+    before = len(embedder.order)
+    colleague = await _begun(1, 2, embedder.embed(["colleague"] * 9))
+    other = await _begun(2, 3, embedder.embed(["other"] * 9))
+    await asyncio.gather(colleague, other)
+    assert embedder.order.count("import") - before < 40
+    await import_
+    assert embedder.order.count("import") == 500
+    embedder.close()
+
+
+async def test_a_question_waits_for_nobodys_flood_of_questions() -> None:
+    embedder = _Counting(1)
+    flood = [await _begun(1, 1, embedder.embed(["flood"])) for _ in range(300)]
+    before = len(embedder.order)
+    colleague = await _begun(1, 2, embedder.embed(["colleague"]))
+    other = await _begun(2, 3, embedder.embed(["other"]))
+    await asyncio.gather(colleague, other)
+    assert embedder.order.count("flood") - before < 20
+    await asyncio.gather(*flood)
+    assert len(embedder.order) == 302
+    embedder.close()
+
+
+async def test_whoever_is_alone_has_all_threads_at_work() -> None:
+    class Meeting(MiniLM):
+        """Each step waits for another one."""
+
+        def _fill(self, *_: object) -> None:
+            together.wait(60)
+
+    embedder, together = Meeting(threads=2), threading.Barrier(2)
+    await (await _begun(1, 1, embedder.embed(["import"] * 64)))
+    embedder.close()
 
 
 async def test_text_after_256_tokens_is_ignored(minilm: MiniLM) -> None:

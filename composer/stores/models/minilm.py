@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
 from composer.settings import configure_onnxruntime
+from composer.shares import Places
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -188,7 +189,8 @@ class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
     The model is loaded on first use, or by `load`. Single texts and lists run in separate threads, so that the question
-    of a turn does not wait behind an import.
+    of a turn does not wait behind an import; within both, whoever waits is next by turns, in steps of a few texts, so
+    that nobody's question waits behind all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
@@ -198,9 +200,10 @@ class MiniLM:
         self._model: _LoadedModel | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
-        self._bulk = ThreadPoolExecutor(
-            threads or min(MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="minilm-bulk", initializer=_step_back
-        )
+        threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
+        self._bulk = ThreadPoolExecutor(threads, thread_name_prefix="minilm-bulk", initializer=_step_back)
+        # Twice as many as threads: one person alone keeps all threads at work, and others wait for a step at most.
+        self._query_turns, self._bulk_turns = Places(2), Places(2 * threads)
 
     @property
     def name(self) -> str:
@@ -227,10 +230,16 @@ class MiniLM:
         """
         loop = asyncio.get_running_loop()
         if len(texts) == 1:
-            return np.stack([await loop.run_in_executor(self._queries, self._vector, texts[0])])
+            async with self._query_turns.take():
+                return np.stack([await loop.run_in_executor(self._queries, self._vector, texts[0])])
         vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
         steps = [range(len(texts))[start : start + TEXTS_PER_STEP] for start in range(0, len(texts), TEXTS_PER_STEP)]
-        await asyncio.gather(*(loop.run_in_executor(self._bulk, self._fill, vectors, texts, step) for step in steps))
+
+        async def fill(step: Iterable[int]) -> None:
+            async with self._bulk_turns.take():
+                await loop.run_in_executor(self._bulk, self._fill, vectors, texts, step)
+
+        await asyncio.gather(*(fill(step) for step in steps))
         await loop.run_in_executor(self._bulk, _return_free_memory)
         return vectors
 
