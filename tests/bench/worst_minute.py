@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -46,8 +47,7 @@ SECONDS: Final = 60.0  # of a span
 QUICK_SECONDS: Final = 3.0
 GIVEN_UP: Final = 30.0  # seconds
 PERIODS: Final[Mapping[str, float]] = {"whoami": 0.1, "search": 0.4, "mention": 0.7}  # seconds between two questions
-CALM_SHARE: Final = 0.15  # of a core, below which the server counts as quiet again
-CALM_SECONDS: Final = 30.0  # that are waited for it
+MOST_WARNINGS: Final = 20
 AIM: Final = 3.0  # times the quiet p95
 
 Note = Callable[[str], None]
@@ -117,7 +117,6 @@ class Running:
     """The product, and who asks it."""
 
     base: str
-    pid: int
     others: Others
     keys: Sequence[str]
     tools: Sequence[str]
@@ -129,19 +128,26 @@ async def measure(quick: bool, note: Note) -> Report:
 
 
 async def compare(names: Sequence[str], seconds: float, note: Note) -> Report:
-    """A quiet and an attacked span of each script."""
+    """A quiet and an attacked span of each script, each in a copy of the same installation: what one leaves behind
+    isn't the next one's burden."""
     report = Report("worst")
     rows: list[list[object]] = []
     wrongs: list[str] = []
-    async with _running(note) as running:
+    vocabulary = Vocabulary()  # which takes seconds, in which no connection may wait for it
+    with data_folder() as home:
+        known = await _furnish(home, vocabulary, note)
         for name in names:
             note(name)
-            await _calm(running, note)
-            quiet = await running.others.ask(seconds)
-            attack = asyncio.create_task(_attack(running, name, seconds))
-            await asyncio.sleep(min(2.0, seconds / 4))
-            attacked = await running.others.ask(seconds - min(2.0, seconds / 4))
-            answered = await attack
+            with data_folder() as copy:
+                await asyncio.to_thread(subprocess.run, ["cp", "-a", f"{home}/.", str(copy)], check=True)  # with owners
+                async with _running(copy, known, vocabulary) as running:
+                    await running.others.ask(min(3.0, seconds))  # connections and plans are there
+                    quiet = await running.others.ask(seconds)
+                    attack = asyncio.create_task(_attack(running, name, seconds))
+                    begun = min(2.0, seconds / 4)
+                    await asyncio.sleep(begun)
+                    attacked = await running.others.ask(seconds - begun)
+                    answered = await attack
             report.figures[name] = {"attack": answered, "wrong": attacked.wrong, "wrong quietly": quiet.wrong}
             for asked in PERIODS:
                 before, during = quiet.figures(asked), attacked.figures(asked)
@@ -169,65 +175,64 @@ async def _attack(running: Running, name: str, seconds: float) -> dict[str, int]
     return found
 
 
-async def _calm(running: Running, note: Note) -> None:
-    """Wait until the server has done what the one before left to it."""
-    used = _cpu_seconds(running.pid)
-    for waited in range(round(CALM_SECONDS)):
-        await asyncio.sleep(1)
-        now = _cpu_seconds(running.pid)
-        if now - used < CALM_SHARE:
-            return
-        used = now
-        if waited == CALM_SECONDS // 2:
-            note("still busy with what came before")
-    note("not quiet yet: what follows is measured beside it")
+@dataclass(frozen=True)
+class _Known:
+    """The keys of the furnished installation."""
+
+    keys: Sequence[str]
+    tools: Sequence[str]
+    others: Sequence[str]
 
 
-def _cpu_seconds(pid: int) -> float:
-    file = Path(f"/proc/{pid}/stat")
-    if not file.exists():
-        return 0.0
-    fields = file.read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+async def _furnish(home: Path, vocabulary: Vocabulary, note: Note) -> _Known:
+    """Two tenants with their messages and entries, all of them indexed, and keys."""
+    worst, others = await _people(home, vocabulary, note)
+    note("storing entries")
+    async with _running(home, _Known((), (), ()), vocabulary) as running, aiohttp.ClientSession() as session:
+        keys = [worst, *[await _key(session, running.base, worst, None) for _ in range(KEYS - 1)]]
+        tools = [await _key(session, running.base, worst, "tool") for _ in range(KEYS)]
+        for key in (worst, *others):
+            await _store(session, running.base, key, ENTRIES if key == worst else ENTRIES // PEOPLE, vocabulary)
+    async with open_app(Settings(home=home), index=False) as app:
+        for tenant in (ATTACKED, OTHERS):
+            await app.indexer.catch_up(app.directory.workspace(CONSOLE, tenant).tenant_id)
+    return _Known(keys, tools, others)
 
 
 @asynccontextmanager
-async def _running(note: Note) -> AsyncIterator[Running]:
-    """`nexus run --web` with two tenants."""
-    vocabulary = Vocabulary()  # which takes seconds, in which no connection may wait for it
-    with data_folder() as home:
-        worst, others = await _people(home, vocabulary, note)
-        async with _child(sys.executable, "-m", "tests.bench.slow_model", env=dict(os.environ)) as model:
-            assert model.stdout is not None
-            port, upstream = _free_port(), int(await model.stdout.readline())
-            env = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
-            env |= {
-                "NEXUS_HOME": str(home),
-                "NEXUS_OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}/v1",
-                "NEXUS_MODEL": "slow",
-                "NEXUS_WEB_PORT": str(port),
-                "NEXUS_PUBLIC_URL": f"http://localhost:{port}",
-            }
-            async with _child(sys.executable, "-m", "bot.console.main", "run", "--web", env=env) as served:
-                assert served.stderr is not None
-                while UP not in (line := await served.stderr.readline()):
-                    if not line:
-                        raise RuntimeError("nexus run has ended")
-                log = asyncio.create_task(_read(served.stderr))
-                base = f"http://127.0.0.1:{port}"
-                async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-                    note("storing entries")
-                    for key in (worst, *others):
-                        await _store(session, base, key, ENTRIES if key == worst else ENTRIES // PEOPLE, vocabulary)
-                    keys = [worst, *[await _key(session, base, worst, None) for _ in range(KEYS - 1)]]
-                    tools = [await _key(session, base, worst, "tool") for _ in range(KEYS)]
-                    yield Running(base, served.pid, Others(base, others, session, vocabulary), keys, tools)
-                log.cancel()
+async def _running(home: Path, known: _Known, vocabulary: Vocabulary) -> AsyncIterator[Running]:
+    """`nexus run --web` over such an installation."""
+    async with _child(sys.executable, "-m", "tests.bench.slow_model", env=dict(os.environ)) as model:
+        assert model.stdout is not None
+        port, upstream = _free_port(), int(await model.stdout.readline())
+        env = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
+        env |= {
+            "NEXUS_HOME": str(home),
+            "NEXUS_OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}/v1",
+            "NEXUS_MODEL": "slow",
+            "NEXUS_WEB_PORT": str(port),
+            "NEXUS_PUBLIC_URL": f"http://localhost:{port}",
+        }
+        async with _child(sys.executable, "-m", "bot.console.main", "run", "--web", env=env) as served:
+            assert served.stderr is not None
+            while UP not in (line := await served.stderr.readline()):
+                if not line:
+                    raise RuntimeError("nexus run has ended")
+            log = asyncio.create_task(_read(served.stderr))
+            base = f"http://127.0.0.1:{port}"
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+                yield Running(base, Others(base, known.others, session, vocabulary), known.keys, known.tools)
+    await log
 
 
 async def _read(stream: asyncio.StreamReader) -> None:
+    """Show what the server warns of, once for each kind."""
+    shown = set[bytes]()
     while line := await stream.readline():
-        sys.stderr.write(line.decode("utf-8", "replace"))
+        kind = line[:60]
+        if kind not in shown and len(shown) < MOST_WARNINGS:
+            shown.add(kind)
+            sys.stderr.write(line.decode("utf-8", "replace"))
 
 
 async def _people(home: Path, vocabulary: Vocabulary, note: Note) -> tuple[str, list[str]]:
@@ -273,7 +278,7 @@ async def _key(session: aiohttp.ClientSession, base: str, key: str, vendor: str 
 async def _child(*words: str, env: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     """A program, stopped at the end."""
     pipe = asyncio.subprocess.PIPE
-    child = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+    child = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, stderr=pipe, env=env, limit=2**24)
     try:
         yield child
     finally:
