@@ -2,18 +2,23 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from composer.errors import BadInput, NotFound
+from composer.memory.affected import ItemRef
+from composer.memory.forget import RETRACTED, Receipt, find_reach
 from composer.model import API, CONSOLE, DISCORD, SLACK
+from composer.people.erasing import erase
 from composer.people.places import NamedPlace, named, room_ids
 from composer.people.readers import Reader, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.quarantine import PENDING_KIND
 from composer.visibility import Owned
 
 SHELVES: Final = ("preferences", "facts", "notes", "decisions")
@@ -21,6 +26,7 @@ TRASH: Final = "trash"
 WAITING: Final = "waiting"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
+_OF_ENTRIES: Final = ("entries:", "team:")
 UNKNOWN_ITEM: Final = "Nothing of yours has that id: it was forgotten, or was never there."
 
 
@@ -55,13 +61,19 @@ class OwnTotals:
 
 @dataclass(frozen=True, slots=True)
 class ItemDetails:
-    """One item, who can be answered from it, what it was made from, and what it led to."""
+    """One item, who can be answered from it, what it was made from, and what it led to. `is_entry`: it can be edited,
+    and put into the trash."""
 
     item: OwnItem
     place: NamedPlace
     readers: Sequence[Reader]
     sources: Sequence[OwnTrace]
     answers: Sequence[OwnTrace]
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is an entry of the person's own: what they, or a tool of theirs, stored over the API or here."""
+        return self.item.kind == "memory" and not self.item.pending and self.item.namespace.startswith(_OF_ENTRIES)
 
 
 async def own_items(
@@ -129,3 +141,44 @@ def _position(cursor: str) -> tuple[datetime, uuid.UUID]:
     if position[0].tzinfo is None:
         raise BadInput("That is not where a page of this list begins.")
     return position
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPreview:
+    """What forgetting an item erases with it: other items, by kind, answers of the person's own that are replaced by a
+    notice, and whether answers in other people's conversations may be, which are not counted for anybody."""
+
+    made_of_it: Mapping[str, int]
+    answers: Sequence[str]
+    others: int
+
+
+async def forget_preview(tx: Transaction, owned: Owned, item: OwnItem) -> ForgetPreview:
+    """What would go with an item. As for a receipt, only answers in its own conversation and in the person's own count:
+    else it would tell how often others asked elsewhere."""
+    reach = await find_reach(tx, [], [_reference(item)], None)
+    made, answers, others = Counter[str](), list[str](), 0
+    for kind, id in reach.found.items:
+        if id != item.id:
+            made[kind] += 1
+    for reply in reach.found.replies:
+        message = None if reply.text == RETRACTED else await tx.messages.get(reply.id)
+        if message is None:
+            continue
+        if message.user_id in owned.users:
+            answers.append(message.text)
+        elif reply.conversation_id in reach.counted_in:
+            others += 1
+    return ForgetPreview(dict(made), answers, others)
+
+
+async def forget_item(
+    tx: Transaction, owned: Owned, home: Path, item: OwnItem, now: datetime, *, key: bytes
+) -> Receipt:
+    """Erase an item for good, with all that was made from it. `home` and `key` are as for `erase`. The caller gives the
+    receipt to `app.forgotten` after the commit."""
+    return await erase(tx, home, [], [_reference(item)], now, None, key=key, exports_of=owned.users)
+
+
+def _reference(item: OwnItem) -> ItemRef:
+    return (PENDING_KIND if item.pending else item.kind, item.id)

@@ -273,3 +273,48 @@ async def test_signing_out_ends_the_session(alice: Person) -> None:
     out = await alice.press("/logout")
     assert (out.status_code, out.headers["location"]) == (303, "/login")
     assert (await alice.get("/memory")).headers["location"] == "/login"
+
+
+async def test_what_is_forgotten_is_shown_before_and_gone_after(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    await harness.ask("alice", "what does the heron like?", **DM)
+    listed = await alice.page("/memory?q=heron")
+    [address] = set(re.findall(r'href="(/memory/[0-9a-f-]{36})\?q=', listed))
+    bob = await bob_of(harness, client)
+    await bob.page("/memory")
+    assert (await bob.get(f"{address}/forget")).status_code == 404
+    assert (await bob.press(f"{address}/forget")).status_code == 404
+    preview = await alice.page(f"{address}/forget")
+    assert "An answer to you is replaced by a notice" in preview
+    assert "heron" in await alice.page(address), "nothing was erased"
+    gone = await alice.press(f"{address}/forget")
+    assert (gone.status_code, "Receipt: " in gone.text) == (200, True)
+    assert (await alice.get(address)).status_code == 404
+    assert "heron" not in await alice.page("/memory")
+    receipt = re.search(r"Receipt: ([0-9a-f]+)", gone.text)
+    assert receipt is not None
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        assert await tx.erasure.receipt(receipt[1]) is not None
+
+
+async def test_an_entry_is_edited_put_into_the_trash_and_restored(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await alice.page("/memory")
+    address = (await alice.press("/memory", text="I own a red Koga.")).headers["location"]
+    await alice.press(f"{address}/edit", text="I own a blue Koga.")
+    assert "blue Koga" in await alice.page(address)
+    assert "red Koga" not in await alice.page("/memory")
+    bob = await bob_of(harness, client)
+    await bob.page("/memory")
+    for act in ("edit", "trash", "restore"):
+        assert (await bob.press(f"{address}/{act}", text="mine")).status_code == 404
+    await alice.press(f"{address}/trash")
+    assert "blue Koga" not in await alice.page("/memory")
+    trashed = await alice.page("/memory?shelf=trash")
+    assert "blue Koga" in trashed
+    assert "Nobody" in await alice.page(address)
+    await alice.press(f"{address}/restore")
+    assert "blue Koga" in await alice.page("/memory")

@@ -12,10 +12,24 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
+from composer import visibility
 from composer.entries import entries
 from composer.entries.draft import MAX_CONTENT_BYTES, SentEntry
-from composer.people.own_memory import SHELVES, TRASH, WAITING, OwnItems, own_item, own_items, own_totals
+from composer.memory.forget import Receipt
+from composer.people.own_memory import (
+    SHELVES,
+    TRASH,
+    WAITING,
+    OwnItems,
+    forget_item,
+    forget_preview,
+    own_item,
+    own_items,
+    own_totals,
+)
+from composer.repositories.database import Transaction
 from composer.repositories.own_data import OwnFilter
+from composer.visibility import EntryAccess
 
 MEMORY: Final = "/memory"
 PAGE_ITEMS: Final = 50
@@ -109,6 +123,72 @@ async def add(
         )
         viewer.call.erased.append(made.receipt)
     return RedirectResponse(f"{MEMORY}/{made.entry.id}", 303)
+
+
+@router.get("/{id}/forget")
+async def show_forgetting(request: Request, viewer: SignedIn, id: uuid.UUID) -> Response:
+    """What forgetting an item erases with it, before it does."""
+    async with viewer.reading() as reading:
+        detail = await _details(viewer, reading, id)
+        preview = await forget_preview(reading.tx, reading.owned, detail.item)
+        values: dict[str, Any] = {"chrome": reading.chrome, "detail": detail, "preview": preview}
+    return _shown(request, viewer, "memory_forget", values)
+
+
+@router.post("/{id}/forget")
+async def forget(request: Request, viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """Erase an item for good, and show the receipt."""
+    viewer.require_form(csrf)
+    app, now = viewer.call.app, viewer.call.now
+    async with viewer.reading() as reading:
+        chrome, item = reading.chrome, (await _details(viewer, reading, id)).item
+
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        return await forget_item(tx, visibility.owned_by_bearer(access), app.settings.home, item, now, key=key)
+
+    receipt, _ = await viewer.call.erase(erase)
+    return _shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt})
+
+
+@router.post("/{id}/edit")
+async def edit(
+    viewer: SignedIn,
+    id: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    text: Annotated[str, Form(max_length=MAX_CONTENT_BYTES)],
+) -> Response:
+    """Change the words of an entry. What was made from words that it no longer has is erased."""
+    viewer.require_form(csrf)
+    changed: SentEntry = {"content": text}
+    async with viewer.call.writing(alone=True) as (tx, access):
+        made = await entries.change(tx, access, id, changed, viewer.call.now, None)
+        viewer.call.erased.append(made.receipt)
+    return RedirectResponse(f"{MEMORY}/{id}", 303)
+
+
+@router.post("/{id}/trash")
+async def trash(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """Put an entry into the trash, from which it can be taken again for 30 days."""
+    viewer.require_form(csrf)
+    async with viewer.call.writing(alone=True) as (tx, access):
+        await entries.trash(tx, access, id, viewer.call.now, None)
+    return RedirectResponse(f"{MEMORY}/{id}?shelf={TRASH}", 303)
+
+
+@router.post("/{id}/restore")
+async def restore(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """Take an entry out of the trash, as it was."""
+    viewer.require_form(csrf)
+    async with viewer.call.writing(alone=True) as (tx, access):
+        plan = viewer.call.app.directory.plan(access.tenant_id)
+        await entries.restore(tx, access, id, viewer.call.now, None, plan)
+    return RedirectResponse(f"{MEMORY}/{id}", 303)
+
+
+def _shown(request: Request, viewer: Viewer, name: str, values: dict[str, Any]) -> Response:
+    """A part beside the list for a script, else a page of its own."""
+    template = f"parts/{name}.html" if is_script(request) else "memory_one.html"
+    return page(request, template, viewer.language, now=viewer.call.now, part=f"parts/{name}.html", **values)
 
 
 async def _list(viewer: Viewer, reading: Reading, wanted: Wanted) -> dict[str, Any]:
