@@ -29,7 +29,7 @@
   // On a narrow screen one memory takes the whole page: it is shown where one looks.
   document.addEventListener("htmx:after:swap", () => {
     const detail = document.getElementById("detail");
-    if (detail && detail.querySelector(".item")) {
+    if (detail && detail.querySelector(".memory")) {
       detail.removeAttribute("data-empty");
       if (window.matchMedia("(max-width: 1000px)").matches) detail.scrollIntoView({ block: "start" });
     }
