@@ -86,6 +86,11 @@ class Asker:
     async def write(self, said: str) -> None:
         await self._request("POST", "/v1/entries", json={"content": said})
 
+    async def bring_in(self, said: str) -> None:
+        entry = {"content": said, "kind": "note"}
+        sent = {"format": "nexus-entries", "version": 1, "entries": [entry]}
+        await self._request("POST", "/v1/entries/import", json=sent)
+
     async def tool_search(self, said: str) -> None:
         async with mcp_client(self._url, self._tool, MODES[0]) as client:
             await called(client, "search", query=said)
