@@ -155,13 +155,15 @@ class PoolMember:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """The project of a conversation as it is now. `role` is the asker's; None if they are not a member."""
+    """The project of a conversation as it is now. `role` is the asker's; None if they are not a member. `admins`: how
+    many people are its admins, where acts on it are judged."""
 
     id: uuid.UUID
     slug: str
     isolated: bool
     role: Role | None
     members: tuple[PoolMember, ...] = ()
+    admins: int = 1
 
 
 @dataclass(frozen=True, slots=True)

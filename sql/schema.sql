@@ -168,21 +168,6 @@ CREATE TABLE team_members (
 );
 CREATE INDEX team_members_by_user ON team_members (tenant_id, user_id);
 
-CREATE TABLE team_invites (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    team_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    created_by uuid NOT NULL,
-    created_at timestamptz NOT NULL,
-    expires_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, id),
-    FOREIGN KEY (tenant_id, team_id) REFERENCES teams ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
-CREATE INDEX team_invites_by_user ON team_invites (tenant_id, user_id);
-CREATE UNIQUE INDEX team_invites_once ON team_invites (tenant_id, team_id, user_id);
-
 CREATE TABLE projects (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -203,6 +188,26 @@ CREATE TABLE project_members (
     FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE,
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
+
+-- Who is asked to be a member of a team, or of a project in a role: they are one once they accept.
+CREATE TABLE invites (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    team_id uuid,
+    user_id uuid NOT NULL,
+    created_by uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    project_id uuid,
+    role text CHECK (role IN ('read', 'write', 'admin')),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT invites_to_one CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL)),
+    FOREIGN KEY (tenant_id, team_id) REFERENCES teams ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
+);
+CREATE INDEX invites_by_user ON invites (tenant_id, user_id);
+CREATE UNIQUE INDEX invites_once ON invites (tenant_id, coalesce(team_id, project_id), user_id);
 
 -- A person's own settings over the API. Of a person's accounts, the row that was changed last counts.
 -- recall: whether tools, and questions over the API, are given anything. strategy NULL: the tenant's. budget: tokens.
@@ -1304,7 +1309,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM team_invites AS i
+          AND NOT EXISTS (SELECT FROM invites AS i
                           WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
           AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
           AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
@@ -1419,9 +1424,9 @@ GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage,
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,
     deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_turns,
-    job_runs, landmarks, learning_batches, members, memories, messages, model_usage,
+    invites, job_runs, landmarks, learning_batches, members, memories, messages, model_usage,
     oauth_clients, one_time_codes, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
-    quota_notices, recall_index, reminders, requests, settings, summaries_due, team_invites, team_members, turns,
+    quota_notices, recall_index, reminders, requests, settings, summaries_due, team_members, turns,
     unread_files, web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;
 GRANT UPDATE (slug) ON projects TO nexus_service;

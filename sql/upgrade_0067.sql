@@ -2,6 +2,21 @@
 -- that records the baseline in its ledger. The owner may be bound by row-level security, so what changes rows of tenants
 -- does it for one tenant at a time, or takes FORCE ROW LEVEL SECURITY away and puts it back.
 
+-- Projects invite as teams do.
+ALTER TABLE team_invites RENAME TO invites;
+ALTER TABLE invites RENAME CONSTRAINT team_invites_pkey TO invites_pkey;
+ALTER TABLE invites RENAME CONSTRAINT team_invites_tenant_id_team_id_fkey TO invites_tenant_id_team_id_fkey;
+ALTER TABLE invites RENAME CONSTRAINT team_invites_tenant_id_user_id_fkey TO invites_tenant_id_user_id_fkey;
+ALTER INDEX team_invites_by_user RENAME TO invites_by_user;
+ALTER TABLE invites ALTER COLUMN team_id DROP NOT NULL;
+ALTER TABLE invites ADD COLUMN project_id uuid;
+ALTER TABLE invites ADD COLUMN role text CHECK (role IN ('read', 'write', 'admin'));
+ALTER TABLE invites ADD FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE;
+ALTER TABLE invites ADD CONSTRAINT invites_to_one
+    CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL));
+DROP INDEX team_invites_once;
+CREATE UNIQUE INDEX invites_once ON invites (tenant_id, coalesce(team_id, project_id), user_id);
+
 -- Since PostgreSQL 18 the NOT NULL of a column has a name, and that of a renamed column keeps the one before.
 DO $$
 DECLARE
@@ -268,7 +283,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM team_invites AS i
+          AND NOT EXISTS (SELECT FROM invites AS i
                           WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
           AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
           AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)

@@ -8,13 +8,15 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, unknown_user
 from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer, Flag, PlaceKind
+from bot.commands.invitations import invitation_lines, own_users
 from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
 from composer.people.projects import members, projects
 from composer.repositories.database import Transaction
-from composer.rights.relations import ActorFacts
-from composer.rights.table import Act
+from composer.repositories.invites import INVITE_LIFETIME
+from composer.rights.relations import ActorFacts, has_permission
+from composer.rights.table import NAMED_ADMIN, Act
 from composer.text.counts import counted
 from composer.visibility import ProjectFacts, unknown_project_sentence
 
@@ -31,12 +33,12 @@ _NEW: Final = parameters.word("name", "the new project's name", projects.new_slu
 _PROJECT: Final = parameters.project("name", "the name of one of your projects, as /nexus project list shows it")
 _ACTION: Final = parameters.choice(
     "action",
-    "add a member or change a role, remove a member, or list the members",
+    "invite somebody or change a member's role, remove a member, or list the members",
     MemberAction,
     aliases={"set": MemberAction.ADD},
     omittable=True,
 )
-_USER: Final = parameters.user("user", "the person to add or remove", required=False)
+_USER: Final = parameters.user("user", "the person to invite or remove", required=False)
 _ROLE: Final = parameters.choice(
     "role",
     "read: recall what the project remembers; write: add to it too; admin: manage its members too; by default write",
@@ -124,8 +126,23 @@ async def _project_member(call: Call) -> CommandAnswer:
 
 async def _list_members(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
-        found = await tx.projects.members(_named_project(await call.judge(tx)).id)
-    return CommandAnswer("\n".join(f"{_all_names(each.names)}  {each.role}" for each in found))
+        facts = await call.judge(tx)
+        project = _named_project(facts)
+        found = await tx.projects.members(project.id)
+        manages = has_permission(facts, NAMED_ADMIN)
+        invited = await tx.invites.find(call.now, place=project.id) if manages else []
+    lines = [f"{_all_names(each.names)}  {each.role}" for each in found]
+    lines += [f"{each.name}  {each.role} (invited, until {each.expires_at:%Y-%m-%d})" for each in invited]
+    return CommandAnswer("\n".join(lines))
+
+
+async def _project_leave(call: Call) -> CommandAnswer:
+    async with call.changing("alone") as tx:
+        project = _named_project(await call.judge(tx))
+        await members.leave(tx, project.id, await own_users(tx, call), call.now)
+    return CommandAnswer(
+        f"You left {project.slug}, with all of your accounts. What you wrote for it stays there until you forget it."
+    )
 
 
 async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, user: UserReference) -> str:
@@ -135,11 +152,15 @@ async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, use
         raise unknown_user(user)
     if call.arguments.get(_ACTION) is not MemberAction.REMOVE:
         role = call.arguments.get(_ROLE) or Role.WRITE
-        await members.set_member(tx, project, known, role)
-        return f"{known.name} is in {project.slug} with the role {role}."
-    if not await members.remove_member(tx, project, known):
+        if await members.set_member(tx, project, known, role, call.user, call.now):
+            return f"{known.name} is in {project.slug} with the role {role}."
+        return (
+            f"Invited {known.name} to {project.slug} with the role {role}. They are in it once they accept: {PREFIX} "
+            f"project accept {project.slug}. The invitation holds for {INVITE_LIFETIME.days} days."
+        )
+    if not await members.remove_member(tx, project, known, call.now):
         raise NotFound(f"{known.name} is not in {project.slug}.")
-    return f"{known.name} is no longer in {project.slug}, with none of their accounts."
+    return f"{known.name} is no longer in {project.slug}, or invited to it, with none of their accounts."
 
 
 def _all_names(names: Sequence[str]) -> str:
@@ -200,6 +221,7 @@ async def _project_list(call: Call) -> CommandAnswer:
                 f"{project.name}{kind}  your role: {project.role}; {counted(project.members, 'member')}; "
                 f"rooms: {', '.join(rooms) or 'none'}"
             )
+        lines += await invitation_lines(tx, call)
     return CommandAnswer("\n".join(lines) or "You are in no project. To make one: /nexus project create NAME")
 
 
@@ -245,7 +267,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "project member",
         (_ACTION, _PROJECT, _USER, _ROLE),
-        "Add, remove or list the members of a project",
+        "Invite, remove or list the members of a project",
         _project_member,
         "project member add apollo bob write",
         act=Act.ADD_MEMBER,
@@ -255,5 +277,22 @@ COMMANDS: Final[Sequence[Command]] = (
         ),
         gather=_with_person,
     ),
-    Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ, names_rooms=True),
+    Command(
+        "project leave",
+        (_PROJECT,),
+        "Leave a project",
+        _project_leave,
+        "project leave apollo",
+        (CONFIRM,),
+        act=Act.LEAVE_PROJECT,
+    ),
+    Command(
+        "project list",
+        (),
+        "List your projects, and who invites you",
+        _project_list,
+        "project list",
+        act=Act.READ,
+        names_rooms=True,
+    ),
 )

@@ -6,7 +6,7 @@ team are called in a transaction that is alone.
 """
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from composer.entries.entries import file
@@ -14,7 +14,8 @@ from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
-from composer.repositories.teams import Team, TeamInvite, TeamMember
+from composer.repositories.invites import Invite
+from composer.repositories.teams import Team, TeamMember
 from composer.rights import table as rights
 from composer.rights.relations import TeamFacts
 from composer.rights.table import Act
@@ -31,7 +32,6 @@ from composer.visibility import (
 
 MAX_TEAM_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
-INVITE_LIFETIME: Final = timedelta(days=14)
 UNKNOWN_USER: Final = "There is no such user."
 UNKNOWN_INVITE: Final = "There is no such invitation."
 
@@ -85,10 +85,10 @@ async def members(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
     return await tx.teams.members(team)
 
 
-async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[TeamInvite]:
+async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[Invite]:
     """The person's own open invitations. Raises Refused for a tool."""
     _require_person(access)
-    return await tx.teams.invites(now, users=access.users)
+    return await tx.invites.find(now, users=access.users)
 
 
 async def invite(
@@ -105,22 +105,22 @@ async def invite(
     if facts.other_role is not None:
         raise BadInput("That person is a member of this team already.")
     id = derived_id("team invite", str(team), str(user), event)
-    await tx.teams.invite(id, team, user, access.user, now, now + INVITE_LIFETIME)
+    await tx.invites.to_team(id, team, user, access.user, now)
     return id
 
 
-async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[TeamInvite]:
+async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[Invite]:
     """The open invitations to a team, for its admins. Raises as `invite`."""
     _require_reading(access)
     await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
-    return await tx.teams.invites(now, team=team)
+    return await tx.invites.find(now, place=team)
 
 
 async def revoke_invite(tx: Transaction, access: EntryAccess, team: uuid.UUID, id: uuid.UUID, now: datetime) -> None:
     """End an open invitation, as an admin of its team. Raises NotFound for an unknown team or invitation, Refused."""
     _require_person(access)
     await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
-    if not await tx.teams.revoke_invite(team, id, access.user, now):
+    if not await tx.invites.revoke_to_team(team, id, access.user, now):
         raise NotFound(UNKNOWN_INVITE)
 
 
@@ -130,7 +130,7 @@ async def accept(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: dat
     facts = await _judge(tx, access, Act.JOIN_TEAM, team, now)
     if len(await tx.teams.find_for(access.users)) >= MAX_TEAMS:
         raise BadInput(f"You are in {MAX_TEAMS} teams, which is the limit: leave one first.")
-    for user in await tx.teams.take_invites(team, access.users, now):
+    for user in await tx.invites.take(team, access.users, now):
         await tx.teams.add_member(team, user, facts.role or TeamRole.MEMBER, access.user, now)
 
 
@@ -138,7 +138,7 @@ async def decline(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
     """Decline an invitation. Raises NotFound for a team that the person may not know of."""
     _require_person(access)
     await _judge(tx, access, Act.JOIN_TEAM, team, now)
-    await tx.teams.take_invites(team, access.users, now)
+    await tx.invites.take(team, access.users, now)
 
 
 async def remove(tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uuid.UUID, now: datetime) -> None:
@@ -149,7 +149,7 @@ async def remove(tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uu
     """
     _require_person(access)
     facts = await _judge(tx, access, Act.REMOVE_FROM_TEAM, team, now, user)
-    withdrawn = await tx.teams.take_invites(team, [user], now) if facts.role is TeamRole.ADMIN else []
+    withdrawn = await tx.invites.take(team, [user], now) if facts.role is TeamRole.ADMIN else {}
     if facts.other_role is None and not withdrawn:
         raise NotFound(UNKNOWN_USER)
     if facts.other_role is TeamRole.ADMIN and facts.last_admin:

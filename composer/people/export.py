@@ -44,6 +44,7 @@ from composer.ports.database import Row
 from composer.ports.memberships import Presence
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
+from composer.repositories.invites import Invite
 from composer.repositories.own_data import OwnPlace, OwnProject
 from composer.text.work import in_thread
 from composer.turn.explanation import explain_stored
@@ -140,13 +141,14 @@ async def _without_messages(
         room["name"] = names.get(uuid.UUID(room["id"]))
     for fact in items["facts"]:
         fact["value"] = _value(fact["value"])
+    invites = await tx.invites.find(now, users=owned.users)
     return Export(
         format=EXPORT_FORMAT,
         version=EXPORT_VERSION,
         made_at=now,
         workspace=workspace,
         places=_places([count.namespace for count in counts], places, projects, owned),
-        projects=[ExportedProject(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
+        projects=[*map(_project, projects), *(_invited(i) for i in invites if i.project is not None)],
         keys=[_part(ExportedKey, each) for each in await tx.api_keys.of(owned.users)],
         web_sessions=[_part(ExportedWebSession, each) for each in await tx.web_sessions.of(owned.users, now)],
         logins=[_part(ExportedLogin, each) for each in await tx.openid_logins.of(owned.users)],
@@ -170,6 +172,18 @@ def _entry(model: type[T], row: Row | Mapping[str, Any], **replaced: Any) -> T:
 
 def _part(model: type[T], stored: object) -> T:
     return model(**{name: getattr(stored, name) for name in model.model_fields})
+
+
+def _project(project: OwnProject) -> ExportedProject:
+    role = project.role.value
+    return ExportedProject(id=project.id, name=project.slug, isolated=project.isolated, role=role, invited_until=None)
+
+
+def _invited(invite: Invite) -> ExportedProject:
+    assert invite.project is not None
+    return ExportedProject(
+        id=invite.project, name=invite.place, isolated=invite.isolated, role=None, invited_until=invite.expires_at
+    )
 
 
 def _places(

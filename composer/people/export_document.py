@@ -58,12 +58,13 @@ class ExportedRoom(DocumentPart):
 
 
 class ExportedProject(DocumentPart):
-    """A project that the person is in, with their role."""
+    """A project that the person is in, with their role, or is invited to."""
 
     id: uuid.UUID
     name: str
     isolated: bool
-    role: Literal["read", "write", "admin"]
+    role: Literal["read", "write", "admin"] | None
+    invited_until: datetime | None
 
 
 class ExportedTeam(DocumentPart):

@@ -35,6 +35,7 @@ class AuditAct(StrEnum):
     PROJECT_DELETED = "project.deleted"
     PROJECT_ASSIGNED = "project.assigned"
     PROJECT_UNASSIGNED = "project.unassigned"
+    PROJECT_INVITED = "project.invited"
     PROJECT_MEMBER = "project.member"
     PROJECT_MEMBER_REMOVED = "project.member_removed"
     PERSON_LINKED = "person.linked"

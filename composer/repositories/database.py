@@ -21,6 +21,7 @@ from composer.repositories.facts import Facts
 from composer.repositories.gateway_exchanges import GatewayExchanges
 from composer.repositories.gateway_turns import GatewayTurns
 from composer.repositories.imports import Imports
+from composer.repositories.invites import Invites
 from composer.repositories.landmarks import Landmarks
 from composer.repositories.learning import LearningBatches
 from composer.repositories.maintenance import Maintenance
@@ -125,6 +126,7 @@ class Transaction:
     permissions = cached_property[Permissions](lambda tx: Permissions(tx._sql))
     structured = cached_property[Structured](lambda tx: Structured(tx._sql))
     summaries = cached_property[Summaries](lambda tx: Summaries(tx._sql))
+    invites = cached_property[Invites](lambda tx: Invites(tx._sql, tx.audit))
     teams = cached_property[Teams](lambda tx: Teams(tx._sql, tx.audit))
     tenant_figures = cached_property[TenantFigures](lambda tx: TenantFigures(tx._sql))
     turns = cached_property[Turns](lambda tx: Turns(tx._sql, tx._tenant_id))

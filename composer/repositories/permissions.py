@@ -45,7 +45,10 @@ class Permissions:
             linked={asker: tuple(row["linked_users"])} if row["linked_users"] else {},
             zone=zone_named(row["zone"]),
         )
-        own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named_projects"]]
+        own = [
+            ProjectFacts(id, slug, isolated, Role(role), admins=admins)
+            for id, slug, isolated, role, admins in row["named_projects"]
+        ]
         by_name = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}
         project_name = next((name for name, found in by_name.items() if found), next(iter(projects), ""))
         known = {project.id: project.slug for project in (*own, *filter(None, [access.project]))}
@@ -64,7 +67,6 @@ def _current_project(row: Row) -> ProjectFacts | None:
     """The project of the conversation."""
     if row["project_id"] is None:
         return None
-    role = row["project_role"]
-    return ProjectFacts(
-        row["project_id"], row["project_slug"], row["project_isolated"], None if role is None else Role(role)
-    )
+    role = None if row["project_role"] is None else Role(row["project_role"])
+    slug, isolated = row["project_slug"], row["project_isolated"]
+    return ProjectFacts(row["project_id"], slug, isolated, role, admins=row["project_admins"])

@@ -71,20 +71,32 @@ class Projects:
             for row in rows
         ]
 
-    async def is_last_admin(self, project: uuid.UUID, user: uuid.UUID) -> bool:
-        """Whether a person is an admin of a project, and nobody else is."""
-        return bool(await self._sql.fetch_value("project_last_admin", project_id=project, user_id=user))
+    async def admins(self, project: uuid.UUID, user: uuid.UUID) -> tuple[int, bool]:
+        """How many people are admins of a project, and whether a person is one of them."""
+        row = await self._sql.fetch_one("project_admins", project_id=project, user_id=user)
+        return (0, False) if row is None else (row["admins"], row["is_one"])
 
     async def find_member(self, project: uuid.UUID, names: Sequence[str]) -> list[User]:
         """The members whose id on any platform, or whose name in lower case, is one of these: one user for each
         person."""
         return await self._sql.fetch_as(User, "project_member_find", project_id=project, names=list(names))
 
-    async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
-        """Set a person's role: of this user, and of all their users that are members already."""
-        rows = await self._sql.fetch("project_member_set", project_id=project, user_id=user, role=str(role))
-        users = sorted(row["user_id"] for row in rows)
-        await self._audit.record(AuditAct.PROJECT_MEMBER, users=users, project=project, details={"role": str(role)})
+    async def join(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
+        """Make a user a member, who made the project or accepts; a person who is one gets this role with all users."""
+        await self._set(project, user, role, joins=True)
+
+    async def set_role(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> bool:
+        """Set a member's role, with all their users that are members; False for who is none."""
+        return await self._set(project, user, role, joins=False)
+
+    async def _set(self, project: uuid.UUID, user: uuid.UUID, role: Role, *, joins: bool) -> bool:
+        rows = await self._sql.fetch(
+            "project_member_set", project_id=project, user_id=user, role=str(role), joins=joins
+        )
+        if rows:
+            users, details = sorted(row["user_id"] for row in rows), {"role": str(role)}
+            await self._audit.record(AuditAct.PROJECT_MEMBER, users=users, project=project, details=details)
+        return bool(rows)
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
         """Remove a person with all their users; False when they were no member."""

@@ -1,4 +1,4 @@
-"""Teams, their members and invitations. Who is a member is one with all users that they are, and has one role."""
+"""Teams and their members. Who is a member is one with all users that they are, and has one role."""
 
 import uuid
 from collections.abc import Sequence
@@ -30,20 +30,6 @@ class TeamMember:
     names: tuple[str, ...]
     role: TeamRole
     joined_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TeamInvite:
-    """An open invitation: who is invited (`user`), with their name, and the name of who invited (`by`)."""
-
-    id: uuid.UUID
-    team: uuid.UUID
-    team_name: str
-    user: uuid.UUID
-    name: str
-    by: str
-    created_at: datetime
-    expires_at: datetime
 
 
 class Teams:
@@ -99,29 +85,6 @@ class Teams:
             await self._audit.record(AuditAct.TEAM_MEMBER_REMOVED, users=users, actor=by, details=_details(team))
         return bool(users)
 
-    async def invite(
-        self, id: uuid.UUID, team: uuid.UUID, user: uuid.UUID, by: uuid.UUID, now: datetime, expires_at: datetime
-    ) -> None:
-        """Invite a user, in place of an earlier invitation."""
-        await self._sql.execute(
-            "team_invite_put", id=id, team_id=team, user_id=user, created_by=by, now=now, expires_at=expires_at
-        )
-        await self._audit.record(AuditAct.TEAM_INVITED, users=[user], actor=by, details=_details(team))
-
-    async def invites(
-        self, now: datetime, *, team: uuid.UUID | None = None, users: Sequence[uuid.UUID] = ()
-    ) -> list[TeamInvite]:
-        """The open invitations to a team, or those of a person to any, oldest first."""
-        return await self._sql.fetch_as(TeamInvite, "team_invites_list", team_id=team, user_ids=list(users), now=now)
-
-    async def revoke_invite(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
-        """Delete an open invitation to a team; False where there is none."""
-        row = await self._sql.fetch_one("team_invites_take", team_id=team, user_ids=[], id=id, now=now)
-        if row is not None:
-            users = [row["user_id"]]
-            await self._audit.record(AuditAct.TEAM_INVITE_REVOKED, users=users, actor=by, details=_details(team))
-        return row is not None
-
     async def rename(self, id: uuid.UUID, name: str, by: uuid.UUID) -> None:
         """Give a team another name. Others may have it too."""
         await self._sql.execute("team_rename", id=id, name=name)
@@ -131,11 +94,6 @@ class Teams:
         """Delete a team that nothing is filed under, with its invitations."""
         users = [row["user_id"] for row in await self._sql.fetch("team_delete", id=id)]
         await self._audit.record(AuditAct.TEAM_DELETED, users=users, actor=by, details=_details(id))
-
-    async def take_invites(self, team: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> list[uuid.UUID]:
-        """Delete a person's invitations to a team. Returns those of their users that had an open one."""
-        rows = await self._sql.fetch("team_invites_take", team_id=team, user_ids=list(users), id=None, now=now)
-        return sorted(row["user_id"] for row in rows if row["open"])
 
 
 def _details(team: uuid.UUID, role: TeamRole | None = None) -> dict[str, str]:

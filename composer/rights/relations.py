@@ -198,13 +198,16 @@ def _to_room(facts: ActorFacts, relation: Relation) -> bool:
 
 
 def _in_project(project: ProjectFacts | None, relation: Relation) -> bool:
-    """Membership alone counts: being an admin of the tenant gives nothing in a project."""
+    """Membership alone counts: being an admin of the tenant gives nothing in a project. One that has no admin any more
+    is its members': each may do what an admin may."""
     roles: Mapping[Relation, tuple[Role, ...]] = {
         Relation.MEMBER: tuple(Role),
         Relation.WRITER: tuple(role for role in Role if role.writes),
         Relation.ADMIN: (Role.ADMIN,),
     }
-    return project is not None and project.role in roles.get(relation, ())
+    if project is None or project.role is None:
+        return False
+    return project.role in roles.get(relation, ()) or (relation is Relation.ADMIN and project.admins == 0)
 
 
 def _in_project_left(facts: ActorFacts, relation: Relation) -> bool:
@@ -213,8 +216,9 @@ def _in_project_left(facts: ActorFacts, relation: Relation) -> bool:
 
 
 def _in_isolated_project_left(facts: ActorFacts, relation: Relation) -> bool:
-    """Nothing inside an isolated project reaches out, so a conversation leaves one only by the will of its admins."""
-    return facts.left is None or not facts.left.isolated or _in_project(facts.left, relation)
+    """Nothing inside an isolated project reaches out, so a conversation leaves one only by the will of its admins, if
+    it has any."""
+    return facts.left is None or not facts.left.isolated or not facts.left.admins or _in_project(facts.left, relation)
 
 
 def _to_item(facts: ActorFacts, relation: Relation) -> bool:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
+from composer.model import Role
 from composer.rights.relations import (
     ActorFacts,
     Facts,
@@ -23,6 +24,7 @@ from composer.rights.relations import (
 from composer.text.project_names import full_name
 from composer.visibility import (
     UNKNOWN_TEAM,
+    ProjectFacts,
     effective_project,
     may_participate,
     unknown_conversation_sentence,
@@ -68,7 +70,9 @@ class Act(StrEnum):
     SEE_PROJECT = "see the members of a project"
     RENAME_PROJECT = "give a project another name"
     DELETE_PROJECT = "delete a project"
-    ADD_MEMBER = "add a member to a project"
+    ADD_MEMBER = "invite somebody to a project, and set a member's role"
+    JOIN_PROJECT = "accept or decline an invitation to a project"
+    LEAVE_PROJECT = "leave a project"
     REMOVE_MEMBER = "remove a member from a project"
     ASSIGN_ROOM = "put a room into a project"
     ASSIGN_SESSION = "put one's session into a project"
@@ -206,6 +210,22 @@ def _left(facts: ActorFacts) -> str:
     )
 
 
+def _left_without_admin(facts: ActorFacts) -> str:
+    project = facts.named
+    return "" if project is None else leaving_alone(project, facts.name_of(project))
+
+
+def leaving_alone(project: ProjectFacts, name: str) -> str:
+    """What it opens that somebody leaves a project, as a sentence; empty unless they are its only admin."""
+    if project.role is not Role.ADMIN or project.admins != 1:
+        return ""
+    return (
+        f"You are the only admin of {name}: without you, each of its members may do what its admins may, and where "
+        "there is none left, nobody can read it any more. To name another admin first: "
+        f"/nexus project member add {name} USER admin."
+    )
+
+
 def _pooled(facts: ActorFacts) -> str:
     if facts.named is None:
         return ""
@@ -260,7 +280,7 @@ KNOWN: Final = AnyOf((Permission(Relation.MEMBER, Thing.PROJECT_NAMED, "members 
 _OWNER: Final = Permission(Relation.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")
 _ROOM_ADMIN: Final = Permission(Relation.ADMIN, Thing.ROOM, "admins of the room")
 _TENANT_ADMIN: Final = Permission(Relation.ADMIN, Thing.TENANT, "admins of the workspace")
-_NAMED_ADMIN: Final = Permission(Relation.ADMIN, Thing.PROJECT_NAMED, "admins of the project")
+NAMED_ADMIN: Final = Permission(Relation.ADMIN, Thing.PROJECT_NAMED, "admins of the project")
 HERE_WRITER: Final = AnyOf(
     (Permission(Relation.WRITER, Thing.PROJECT_HERE, "members of the project with the role write or admin"),),
     "You may not write to the project {here}; ask one of its admins for the role write.",
@@ -389,10 +409,13 @@ TABLE: Final[Mapping[Act, Rule]] = {
     Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
     Act.SEE_PROJECT: Rule((KNOWN,)),
     # Over the API alone, which shows what deleting one opens (composer/people/projects/deletion.py).
-    Act.RENAME_PROJECT: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), "Only an admin of {named} may rename it: ask one."))),
-    Act.DELETE_PROJECT: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), "Only an admin of {named} may delete it: ask one."))),
-    Act.ADD_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), _NAMED_MANAGED))),
-    Act.REMOVE_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN, _THE_PERSON), _NAMED_MANAGED))),
+    Act.RENAME_PROJECT: Rule((KNOWN, AnyOf((NAMED_ADMIN,), "Only an admin of {named} may rename it: ask one."))),
+    Act.DELETE_PROJECT: Rule((KNOWN, AnyOf((NAMED_ADMIN,), "Only an admin of {named} may delete it: ask one."))),
+    Act.ADD_MEMBER: Rule((KNOWN, AnyOf((NAMED_ADMIN,), _NAMED_MANAGED))),
+    # An invitation is found by whose it is: nobody sees another's.
+    Act.JOIN_PROJECT: Rule((PARTICIPANT,)),
+    Act.LEAVE_PROJECT: Rule((KNOWN,), _left_without_admin),
+    Act.REMOVE_MEMBER: Rule((KNOWN, AnyOf((NAMED_ADMIN, _THE_PERSON), _NAMED_MANAGED))),
     Act.ASSIGN_ROOM: Rule(
         (
             KNOWN,

@@ -41,7 +41,7 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY a
 -- requests that are not known any more, and what the gateway noted before a time: what it put into requests, and exchanges with
 -- what else was noted of them, also attempts at exchanges of which none are left.
 WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
-     invite AS (DELETE FROM team_invites WHERE tenant_id = :tenant_id AND expires_at <= :now),
+     invite AS (DELETE FROM invites WHERE tenant_id = :tenant_id AND expires_at <= :now),
      session AS (DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_code AS (DELETE FROM app_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_token AS (DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now),

@@ -97,7 +97,7 @@ SELECT kind, user_id, item FROM (
           GROUP BY m.team_id, t.name
           UNION ALL
           SELECT i.team_id, t.name, NULL, NULL, max(i.expires_at), (array_agg(i.user_id))[1]
-          FROM team_invites AS i JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = i.team_id
+          FROM invites AS i JOIN teams AS t ON t.tenant_id = :tenant_id AND t.id = i.team_id
           WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND 'teams' = ANY (:kinds::text[])
           GROUP BY i.team_id, t.name) AS t
     UNION ALL

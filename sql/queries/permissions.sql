@@ -31,7 +31,13 @@ SELECT conversation.name, conversation.namespace, conversation.private, conversa
             ORDER BY i.user_id <> :asker_id, i.platform, i.workspace LIMIT 1)) AS zone,
        p.id AS project_id, p.slug AS project_slug, p.isolated AS project_isolated,
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
-       ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role) FROM projects AS o JOIN roles ON roles.project_id = o.id
+       (SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS a
+        JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = a.user_id
+        WHERE a.tenant_id = :tenant_id AND a.project_id = p.id AND a.role = 'admin') AS project_admins,
+       ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role,
+                     (SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS a
+                      JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = a.user_id
+                      WHERE a.tenant_id = :tenant_id AND a.project_id = o.id AND a.role = 'admin')) FROM projects AS o JOIN roles ON roles.project_id = o.id
              WHERE o.tenant_id = :tenant_id AND (o.slug = ANY (:slugs::text[]) OR o.slug = p.slug)
              ORDER BY o.created_at, o.id) AS named_projects
 FROM conversation

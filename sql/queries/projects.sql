@@ -24,23 +24,28 @@ JOIN (SELECT DISTINCT ON (m.project_id) m.project_id, m.role FROM project_member
 WHERE p.tenant_id = :tenant_id
 ORDER BY p.slug, p.id
 
--- name: project_last_admin
--- Whether a person is an admin of a project, and nobody else is.
-SELECT coalesce(bool_or(coalesce(u.person_id, u.id) = p.person) AND bool_and(coalesce(u.person_id, u.id) = p.person),
-           false)
+-- name: project_admins
+-- Count the people who are admins of a project, and say whether a person is one of them.
+SELECT count(DISTINCT coalesce(u.person_id, u.id)) AS admins,
+       coalesce(bool_or(coalesce(u.person_id, u.id) = p.person), false) AS is_one
 FROM (SELECT coalesce(person_id, id) AS person FROM users WHERE tenant_id = :tenant_id AND id = :user_id) AS p
 JOIN project_members AS m ON m.tenant_id = :tenant_id AND m.project_id = :project_id AND m.role = 'admin'
 JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
 
 -- name: project_member_set
--- Set a person's role in a project: of the user that is named, and of all their users that were named before. Returns these.
+-- Set a person's role in a project: of the user that is named, and of all their users that were named before. Returns
+-- these; none where they are no member, unless they join (`joins`).
 INSERT INTO project_members (tenant_id, project_id, user_id, role)
 SELECT :tenant_id, :project_id, o.id, :role
 FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
      AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
-      AND (o.id = u.id OR EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = :tenant_id
-                                  AND m.project_id = :project_id AND m.user_id = o.id))
+      AND (o.id = u.id AND (:joins OR EXISTS (
+               SELECT FROM project_members AS m JOIN users AS s ON s.tenant_id = m.tenant_id AND s.id = m.user_id
+               WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
+                     AND coalesce(s.person_id, s.id) = coalesce(u.person_id, u.id)))
+           OR EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = :tenant_id
+                      AND m.project_id = :project_id AND m.user_id = o.id))
 ORDER BY o.id
 ON CONFLICT (tenant_id, project_id, user_id) DO UPDATE SET role = excluded.role
 RETURNING user_id

@@ -18,7 +18,7 @@ SELECT t.name,
        (SELECT m.role FROM team_members AS m JOIN people AS p ON p.named = :user_id AND p.id = m.user_id
         WHERE m.tenant_id = :tenant_id AND m.team_id = t.id
         ORDER BY m.role LIMIT 1) AS role,
-       EXISTS (SELECT FROM team_invites AS i JOIN people AS p ON p.named = :user_id AND p.id = i.user_id
+       EXISTS (SELECT FROM invites AS i JOIN people AS p ON p.named = :user_id AND p.id = i.user_id
                WHERE i.tenant_id = :tenant_id AND i.team_id = t.id AND i.expires_at > :now) AS invited,
        (SELECT m.role FROM team_members AS m JOIN people AS p ON p.named = :other_id AND p.id = m.user_id
         WHERE m.tenant_id = :tenant_id AND m.team_id = t.id
@@ -74,31 +74,6 @@ WHERE m.tenant_id = :tenant_id AND m.team_id = :team_id AND m.user_id = o.id
       AND o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
       AND u.tenant_id = :tenant_id AND u.id = :user_id
 RETURNING m.user_id
-
--- name: team_invite_put
--- Invite a user to a team; an earlier invitation of theirs is replaced.
-INSERT INTO team_invites (tenant_id, id, team_id, user_id, created_by, created_at, expires_at)
-VALUES (:tenant_id, :id, :team_id, :user_id, :created_by, :now, :expires_at)
-ON CONFLICT (tenant_id, team_id, user_id) DO UPDATE
-SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.created_at, expires_at = excluded.expires_at
-
--- name: team_invites_take
--- Delete the invitations of a person to a team, accepted or declined, or an open one that is revoked, by its id.
--- Returns the users that were invited.
-DELETE FROM team_invites
-WHERE tenant_id = :tenant_id AND team_id = :team_id
-      AND (user_id = ANY (:user_ids::uuid[]) OR id = :id::uuid AND expires_at > :now)
-RETURNING user_id, expires_at > :now AS open
-
--- name: team_invites_list
--- List the open invitations to a team, or of a person to any team, oldest first, each with who is invited and who invited them.
-SELECT i.id, i.team_id AS team, t.name AS team_name, i.user_id AS "user", u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
-FROM team_invites AS i
-JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
-JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-LEFT JOIN users AS b ON b.tenant_id = i.tenant_id AND b.id = i.created_by
-WHERE i.tenant_id = :tenant_id AND (i.team_id = :team_id OR i.user_id = ANY (:user_ids::uuid[])) AND i.expires_at > :now
-ORDER BY i.created_at, i.id
 
 -- name: team_rename
 -- Give a team another name. Others may have it too.

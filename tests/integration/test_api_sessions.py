@@ -267,6 +267,7 @@ async def test_a_session_reads_its_project_only_while_its_person_is_a_member(
     await harness.command("bob", "/nexus project create apollo", room="team")
     await harness.command("bob", "/nexus project assign apollo --yes", room="team")
     await harness.command("bob", "/nexus project member add apollo alice read", room="team")
+    await harness.command("alice", "/nexus project accept apollo", room="team")
     await harness.say("bob", "the apollo budget is zqbudget", room="team")
     alice = await sessions.bearer("alice")
     asked = await sessions.ask(alice, "what is the apollo budget?", project="apollo")

@@ -131,7 +131,7 @@ async def test_projects_links_settings_and_admins_are_recorded(harness: AppHarne
         tx.audit.act_for(alice, room)
         await tx.projects.create(one, "apollo", True, alice, harness.clock.now())
         await tx.projects.create(other, "gemini", False, alice, harness.clock.now())
-        await tx.projects.set_member(one, bob, Role.READ)
+        await tx.projects.join(one, bob, Role.READ)
         assert await tx.projects.remove_member(one, bob)
         assert not await tx.projects.remove_member(one, bob)
         await tx.conversations.assign_project(room, one, False)

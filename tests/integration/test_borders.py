@@ -33,6 +33,7 @@ async def test_every_crossing_of_a_border_is_named(harness: AppHarness) -> None:
         await harness.command("alice" if place is ROOM else "bob", "/nexus help", **place)
     await harness.command("alice", "/nexus project assign apollo --yes", **ROOM)
     await harness.command("alice", "/nexus project member add apollo bob write", **ROOM)
+    await harness.command("bob", "/nexus project accept apollo", **ROOM)
     await harness.command("bob", "/nexus project assign apollo --yes", **OTHER)
     await harness.command("alice", "/nexus remember the heron of alice likes the vault --everywhere --yes", dm="nexus")
     await harness.command("alice", "/nexus remember the heron of apollo guards the vault --project --yes", **ROOM)

@@ -94,6 +94,7 @@ async def pooled_by_another(harness: AppHarness, **other: Any) -> None:
         await harness.say(name, "hello", **LAB)
     await harness.command("alice", "/nexus project create apollo", **LAB)
     await harness.command("alice", "/nexus project member add apollo bob write", **LAB)
+    await harness.command("bob", "/nexus project accept apollo", **LAB)
     await harness.say("bob", "the code of the vault is the heron", id="told", **other)
     pool = "--pool " if other.get("private") else ""
     await harness.command("bob", f"/nexus project assign apollo {pool}--yes", **other)

@@ -63,6 +63,7 @@ def people(names: str) -> frozenset[str]:
     return found
 
 
+INVITED: Final = people("commander")  # to apollo
 CAMP_LEAVERS: Final = people("marshal commander")  # the admins of the isolated project
 REVIEWS: Final = "memory pending\nmemory by nobody\nmemory undo nobody"
 
@@ -235,6 +236,15 @@ ROWS: Final = (
     Row("project member remove apollo writer", "lobby", runs=people("manager writer"), hidden=ALL - APOLLO),
     Row("project member remove reader apollo", "dm", runs=people("manager reader"), hidden=ALL - APOLLO),
     Row("project member add apollo guest", "camp, session", runs=people("manager"), hidden=ALL - APOLLO),
+    Row(
+        "project leave apollo",
+        "lobby, dm",
+        shows=people("manager"),
+        runs=APOLLO - people("manager"),
+        hidden=ALL - APOLLO,
+    ),
+    Row("project leave apollo --yes", "session", runs=APOLLO, hidden=ALL - APOLLO),
+    Row("project accept apollo\nproject decline apollo", "lobby, dm", runs=INVITED, hidden=ALL - INVITED),
     # A room: into a project, to another one, and out again.
     Row(
         "project assign apollo",
@@ -298,6 +308,9 @@ async def set_up(harness: AppHarness) -> None:
         for project, role in (("apollo", apollo), ("ares", ares)):
             if role is not None:
                 await harness.command("opener", f"/nexus project member add {project} {person} {role}", room="lobby")
+                await harness.command(person, f"/nexus project accept {project}", room="lobby")
+    for person in sorted(INVITED):
+        await harness.command("opener", f"/nexus project member add apollo {person}", room="lobby")
     for person in sorted(ARES):
         await harness.command(person, "/nexus project assign ares --yes", session="s2")
     await harness.command("writer", "/nexus landmark add apollo drinks tea --project --yes", room="base")

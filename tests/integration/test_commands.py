@@ -172,6 +172,9 @@ async def test_a_fact_may_be_plain_text(harness: AppHarness) -> None:
 async def test_a_project_member_may_be_named_before_or_after_the_project(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
     await harness.say("bob", "hello", **ROOM)
+    invited = (await harness.command("alice", "/nexus project member add apollo bob", **ROOM)).text
+    assert invited.startswith("Invited bob to apollo with the role write. They are in it once they accept: ")
+    await harness.command("bob", "/nexus project accept apollo", **ROOM)
     for line, role in (
         ("add apollo bob", "write"),
         ("bob apollo --read", "read"),
@@ -284,6 +287,7 @@ async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarne
         with pytest.raises(NexusError):
             await harness.command(user, "/nexus fact set a 1 --project --yes", **ROOM)
     await harness.command("alice", "/nexus project member add apollo bob read", **ROOM)
+    await harness.command("bob", "/nexus project accept apollo", **ROOM)
     for text in ("fact set a 1 --project --yes", "project assign apollo", "project member add apollo carol"):
         with pytest.raises(Refused):
             await harness.command("bob", f"/nexus {text}", room="bobs")
@@ -318,6 +322,7 @@ async def test_two_projects_of_one_name_are_told_apart_by_their_ids(harness: App
     await harness.command("bob", "/nexus project assign apollo --yes", room="sun")
     assert (await harness.command("bob", "/nexus project list", room="sun")).text.startswith("apollo  your role: admin")
     await harness.command("bob", "/nexus project member add apollo alice admin", room="sun")
+    await harness.command("alice", "/nexus project accept apollo", room="sun")
     listed = (await harness.command("alice", "/nexus project list", room="moon")).text
     names = dict(re.findall(r"(apollo:[0-9a-f]{8})  .*rooms: (\S+)", listed))
     with pytest.raises(BadInput) as refused:

@@ -115,6 +115,7 @@ async def namesake(harness: AppHarness, owner: str, *members: str) -> None:
     await harness.command(owner, "/nexus project create apollo", dm="nexus")
     for member in members:
         await harness.command(owner, f"/nexus project member add apollo {member}", dm="nexus")
+        await harness.command(member, "/nexus project accept apollo", dm="nexus")
 
 
 async def test_a_button_puts_a_room_into_no_other_project_of_the_name(harness: AppHarness) -> None:

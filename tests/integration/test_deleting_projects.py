@@ -23,6 +23,7 @@ async def project_of(harness: AppHarness, client: httpx2.AsyncClient, *, isolate
     made = await client.post("/v1/projects", json={"name": "apollo", "isolated": isolated}, headers=key)
     project: str = made.json()["id"]
     await client.put(f"/v1/projects/{project}/members/{bob}", json={"role": "write"}, headers=key)
+    await client.post(f"/v1/projects/{project}/accept", headers=bearer(await key_of(harness, "bob")))
     return project
 
 

@@ -117,6 +117,7 @@ async def project_of(hub: Hub, name: str, *members: str, isolated: bool = False)
     for member in members:
         await hub.user(member)
         await hub.harness.command("alice", f"/nexus project member add {name} {member} write", dm="nexus")
+        await hub.harness.command(member, f"/nexus project accept {name}", dm="nexus")
     async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id) as tx:
         (found,) = await tx.projects.named(name)
     return found

@@ -202,7 +202,7 @@ async def test_a_team_reads_what_its_members_share_and_their_tools_too(
     shared = await client.put(f"/v1/entries/{id}/team", json={"team": team}, headers=bearer(alice))
     assert shared.json()["shared"]["team"] == {"id": team, "name": "Ops"}
     assert await listed(client, bob) == [], "not before bob has accepted"
-    assert (await client.get("/v1/invites", headers=bearer(bob))).json()["items"][0]["team_name"] == "Ops"
+    assert (await client.get("/v1/invites", headers=bearer(bob))).json()["items"][0]["name"] == "Ops"
     assert (await client.post(f"/v1/teams/{team}/accept", headers=bearer(bob))).status_code == 204
     assert await listed(client, bob) == ["the vault code is blue"]
     assert await listed(client, tool, f"/v1/agent/team/{team}/entries") == ["the vault code is blue"]

@@ -284,6 +284,7 @@ async def test_a_person_sees_what_waits_and_takes_it_back_and_no_tool_does(hub: 
     await hub.user("bob")
     await hub.harness.command("alice", "/nexus project create apollo", dm="nexus")
     await hub.harness.command("alice", "/nexus project member add apollo bob write", dm="nexus")
+    await hub.harness.command("bob", "/nexus project accept apollo", dm="nexus")
     async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id) as tx:
         (apollo,) = await tx.projects.named("apollo")
     writing = OF_TOOL | {Grants.WRITE_PROJECTS}
@@ -311,6 +312,7 @@ async def test_who_may_only_read_a_project_by_now_changes_nothing_in_it(hub: Hub
     await hub.user("bob")
     await hub.harness.command("alice", "/nexus project create apollo", dm="nexus")
     await hub.harness.command("alice", "/nexus project member add apollo bob write", dm="nexus")
+    await hub.harness.command("bob", "/nexus project accept apollo", dm="nexus")
     async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id) as tx:
         (apollo,) = await tx.projects.named("apollo")
     id = (await hub.write("bob", "for apollo", project=apollo)).entry.id

@@ -406,6 +406,7 @@ async def test_a_receipt_counts_nothing_that_its_reader_may_not_read(harness: Ap
         await harness.command("alice", "/nexus project assign apollo --yes", **ROOM, **where)
         await harness.say("bob", "hello", dm="nexus", **where)
         await harness.command("alice", "/nexus project member add apollo bob", **ROOM, **where)
+        await harness.command("bob", "/nexus project accept apollo", **ROOM, **where)
         await harness.command("bob", "/nexus project assign apollo", dm="nexus", **where)
         await harness.say("alice", f"the vault is {SECRET}", id=f"said in {workspace}", **ROOM, **where)
         if asked_in_private:

@@ -50,12 +50,13 @@ async def test_who_is_removed_is_removed_with_all_accounts(harness: AppHarness) 
     await link(harness, "bob", "bob2")
     await harness.say("alice", "the apollo budget is zqbudget", room="team")
     await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     await in_annex(harness, "bob2", "project member add apollo bob2 admin")  # a second row of the same person
     await in_annex(harness, "bob2", "project assign apollo --yes")
     there = {"dm": "nexus", "workspace": "annex"}
     assert "zqbudget" in await prompt(harness, "bob2", "what is the apollo budget?", **there)
     answer = await in_team(harness, "alice", "project member remove apollo bob")
-    assert answer == "bob is no longer in apollo, with none of their accounts."
+    assert answer == "bob is no longer in apollo, or invited to it, with none of their accounts."
     assert "bob" not in await in_team(harness, "alice", "project member list apollo")
     assert "zqbudget" not in await prompt(harness, "bob2", "what is the apollo budget?", **there)
     with pytest.raises(NotFound):
@@ -68,6 +69,7 @@ async def test_who_is_removed_is_removed_with_all_accounts(harness: AppHarness) 
 async def test_who_is_demoted_is_demoted_with_all_accounts(harness: AppHarness) -> None:
     await link(harness, "bob", "bob2")
     await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     await in_annex(harness, "bob2", "project member add apollo bob2 admin")
     await in_team(harness, "alice", "project member add apollo bob read")
     for user in ("bob", "bob2"):
@@ -82,10 +84,13 @@ async def test_who_is_demoted_is_demoted_with_all_accounts(harness: AppHarness) 
 
 async def test_of_two_accounts_with_different_roles_the_better_one_counts(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     await link(harness, "bob", "bob2")
     await harness.say("dora", "hello", room="lobby", workspace="annex")
     await in_annex(harness, "bob2", "project member add apollo dora admin")
+    await in_annex(harness, "dora", "project accept apollo")
     await in_team(harness, "alice", "project member add apollo carol read")
+    await in_team(harness, "carol", "project accept apollo")
     with pytest.raises(Refused, match="Only an admin of apollo"):
         await in_team(harness, "carol", "project member remove apollo bob")
     await link(harness, "carol", "dora")
@@ -94,6 +99,7 @@ async def test_of_two_accounts_with_different_roles_the_better_one_counts(harnes
 
 async def test_unlinking_leaves_each_account_what_it_was_given_by_name(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob write")
+    await in_team(harness, "bob", "project accept apollo")
     await link(harness, "bob", "bob2")
     assert "your role: write; 2 members" in await in_annex(harness, "bob2", "project list")
     await in_annex(harness, "bob2", "unlink")
@@ -103,6 +109,7 @@ async def test_unlinking_leaves_each_account_what_it_was_given_by_name(harness: 
 
 async def test_a_session_of_any_account_of_a_member_is_pooled_and_only_as_long(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob write")
+    await in_team(harness, "bob", "project accept apollo")
     await link(harness, "bob", "bob2")
     await in_annex(harness, "bob2", "project assign apollo --yes", session="s1")
     await harness.say("bob2", "the session secret is zqsession", session="s1", workspace="annex")
@@ -125,26 +132,30 @@ async def test_a_dm_of_a_linked_account_is_read_unless_it_is_in_an_isolated_proj
 
 async def test_a_member_of_another_workspace_is_named_as_the_list_names_them(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     await link(harness, "bob", "bob2")
     await harness.say("dora", "hello", room="lobby", workspace="annex")
     await harness.say("carol", "hello", room="lobby", workspace="annex")
     await in_annex(harness, "bob2", "project member add apollo dora write")
+    await in_annex(harness, "dora", "project accept apollo")
     changed = await in_team(harness, "alice", "project member add apollo dora read")
     assert changed == "dora is in apollo with the role read."
     await in_team(harness, "alice", "project member remove apollo dora")
     with pytest.raises(NotFound, match="There is no user 'dora' here"):
         await in_team(harness, "alice", "project member remove apollo dora")
     await in_annex(harness, "bob2", "project member add apollo carol write")
+    await in_annex(harness, "carol", "project accept apollo")
     assert "no longer" in await in_team(harness, "alice", "project member remove apollo carol")
     with pytest.raises(NotFound, match="carol is not in apollo"):
         await in_team(harness, "alice", "project member remove apollo carol")
 
 
-async def test_the_last_admin_neither_leaves_nor_is_demoted(harness: AppHarness) -> None:
+async def test_the_last_admin_is_neither_removed_nor_demoted(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob write")
-    for text in ("project member remove apollo alice", "project member add apollo alice read"):
-        with pytest.raises(Conflict, match="only admin of apollo: make somebody else an admin first"):
-            await in_team(harness, "alice", text)
+    await in_team(harness, "bob", "project accept apollo")
+    for text in ("remove apollo alice", "add apollo alice read"):
+        with pytest.raises(Conflict, match="alice is the only admin of apollo: "):
+            await in_team(harness, "alice", f"project member {text}")
     assert "alice  admin" in await in_team(harness, "alice", "project member list apollo")
     await in_team(harness, "alice", "project member add apollo alice admin")  # changes nothing
     await in_team(harness, "alice", "project member add apollo bob admin")
@@ -153,6 +164,7 @@ async def test_the_last_admin_neither_leaves_nor_is_demoted(harness: AppHarness)
 
 async def test_two_accounts_of_the_last_admin_are_one_admin(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     await link(harness, "bob", "bob2")
     await in_annex(harness, "bob2", "project member add apollo bob2 admin")
     await in_team(harness, "alice", "project member remove apollo alice")
@@ -161,15 +173,17 @@ async def test_two_accounts_of_the_last_admin_are_one_admin(harness: AppHarness)
 
 
 async def test_two_admins_who_leave_at_once_leave_one(harness: AppHarness) -> None:
+    await in_team(harness, "alice", "project member add apollo bob admin")
+    await in_team(harness, "bob", "project accept apollo")
     for _ in range(3):
-        await in_team(harness, "alice", "project member add apollo bob admin")
         done = await asyncio.gather(
             *(in_team(harness, user, f"project member remove apollo {user}") for user in ("alice", "bob")),
             return_exceptions=True,
         )
         assert sorted(isinstance(each, Conflict) for each in done) == [False, True], done
-        if not isinstance(done[0], Conflict):  # alice has left: let her back in
-            await in_team(harness, "bob", "project member add apollo alice admin")
+        one, other = ("alice", "bob") if isinstance(done[0], Conflict) else ("bob", "alice")
+        await in_team(harness, one, f"project member add apollo {other} admin")
+        await in_team(harness, other, "project accept apollo")
 
 
 @pytest.mark.parametrize("who", ["bob", "bob2"])

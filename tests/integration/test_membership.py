@@ -200,6 +200,7 @@ async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_me
     await harness.say("alice", f"the vault is {SECRET}", room="apollo")
     await harness.say("bob", "hello", dm="nexus")
     await harness.command("alice", "/nexus project member add apollo bob read", room="apollo")
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     await harness.command("bob", "/nexus project assign apollo", dm="nexus")
     await harness.ask("bob", QUESTION, dm="nexus")
     assert SECRET in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
@@ -210,6 +211,7 @@ async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_me
     assert "apollo" not in await prompt_text(harness, "bob", dm="nexus")
     assert "apollo" not in (await harness.command("bob", "/nexus project list", dm="nexus")).text
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     assert SECRET in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
 
 
@@ -217,6 +219,7 @@ async def test_a_session_is_pooled_only_while_it_and_its_user_belong_to_the_proj
     await project(harness, "apollo")
     await harness.say("bob", f"the vault is {SECRET}", session="s1")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     assert SECRET not in await prompt_text(harness, "alice", room="apollo")
     await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
     assert SECRET in await prompt_text(harness, "alice", room="apollo")
@@ -270,6 +273,7 @@ async def test_a_private_room_is_pooled_only_when_its_own_admin_allows_it(harnes
     refused = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --yes", room="cave")
     assert refused == "Only an admin of #cave may put it into a project: ask one."
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     await harness.command("bob", "/nexus project assign apollo --yes", room="cave")
     assert SECRET not in await prompt_text(harness, "carol", room="apollo")
     shown = (await harness.command("bob", "/nexus project assign apollo --pool", room="cave")).text

@@ -159,6 +159,7 @@ async def test_commands_of_many_people_at_once_wait_for_each_other_and_end(setti
         await harness.command("p0", "/nexus project create apollo", room="lab")
         for user in people[1:]:
             await harness.command("p0", f"/nexus project member add apollo {user} admin", room="lab")
+            await harness.command(user, "/nexus project accept apollo", room="lab")
         texts = (
             "project assign apollo --yes",
             "remember --project --yes the tree is oak",

@@ -72,7 +72,7 @@ async def test_a_project_that_is_sent_again_is_made_once(harness: AppHarness, cl
     assert again.headers["Idempotency-Replayed"] == "true"
 
 
-async def test_an_admin_adds_a_member_changes_the_role_and_removes_them(
+async def test_an_admin_invites_somebody_changes_the_role_and_removes_them(
     harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     key, other = await key_of(harness, "alice"), await key_of(harness, "bob")
@@ -80,6 +80,10 @@ async def test_an_admin_adds_a_member_changes_the_role_and_removes_them(
     project = (await made(client, key))["id"]
     member = f"/v1/projects/{project}/members/{bob}"
     assert (await client.get(f"/v1/projects/{project}", headers=bearer(other))).status_code == 404
+    assert (await client.put(member, json={"role": "read"}, headers=bearer(key))).status_code == 202
+    (invited,) = (await client.get(f"/v1/projects/{project}/invites", headers=bearer(key))).json()["items"]
+    assert (invited["user"], invited["name"], invited["role"], invited["by"]) == (str(bob), "bob", "read", "alice")
+    assert (await client.post(f"/v1/projects/{project}/accept", headers=bearer(other))).status_code == 204
     for role in ("read", "write"):
         assert (await client.put(member, json={"role": role}, headers=bearer(key))).status_code == 204
         assert (await client.get(f"/v1/projects/{project}", headers=bearer(other))).json()["role"] == role
@@ -99,7 +103,8 @@ async def test_an_admin_adds_a_member_changes_the_role_and_removes_them(
     assert (await client.get(f"/v1/projects/{project}", headers=bearer(other))).status_code == 404
     assert (await client.delete(member, headers=bearer(key))).status_code == 404
     id = uuid.UUID(project)
-    added = [(alice, (user,), id) for user in (alice, bob, bob)]  # at one time, so in any order
+    added = [(alice, (alice,), id), (bob, (bob,), id), *[(alice, (bob,), id)] * 2]  # at one time, so in any order
+    assert await audited(harness, "project.invited") == [(alice, (bob,), id)]
     assert Counter(await audited(harness, "project.member")) == Counter(added)
     assert await audited(harness, "project.member_removed") == [(alice, (bob,), id)]
 
@@ -107,8 +112,10 @@ async def test_an_admin_adds_a_member_changes_the_role_and_removes_them(
 async def test_a_member_leaves_and_the_only_admin_does_not(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     key, other = await key_of(harness, "alice"), await key_of(harness, "bob")
     alice, bob = [(await person(harness, name)).id for name in ("alice", "bob")]
-    members = f"/v1/projects/{(await made(client, key))['id']}/members"
+    project = f"/v1/projects/{(await made(client, key))['id']}"
+    members = f"{project}/members"
     await client.put(f"{members}/{bob}", json={"role": "read"}, headers=bearer(key))
+    await client.post(f"{project}/accept", headers=bearer(other))
     assert (await client.delete(f"{members}/{bob}", headers=bearer(other))).status_code == 204
     for act in (
         client.delete(f"{members}/{alice}", headers=bearer(key)),
@@ -122,8 +129,10 @@ async def test_a_member_leaves_and_the_only_admin_does_not(harness: AppHarness, 
 async def test_two_admins_who_leave_at_once_leave_one(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     keys = [await key_of(harness, name) for name in ("alice", "bob")]
     alice, bob = [(await person(harness, name)).id for name in ("alice", "bob")]
-    members = f"/v1/projects/{(await made(client, keys[0]))['id']}/members"
+    project = f"/v1/projects/{(await made(client, keys[0]))['id']}"
+    members = f"{project}/members"
     await client.put(f"{members}/{bob}", json={"role": "admin"}, headers=bearer(keys[0]))
+    await client.post(f"{project}/accept", headers=bearer(keys[1]))
     left = await asyncio.gather(
         client.delete(f"{members}/{alice}", headers=bearer(keys[0])),
         client.delete(f"{members}/{bob}", headers=bearer(keys[1])),
@@ -151,7 +160,7 @@ async def test_a_key_changes_only_the_projects_that_it_may_write_to(
         for headers in (reading, none, one)
         for project in (first, second)
     ]
-    assert adding == [403, 403, 404, 404, 204, 404]
+    assert adding == [403, 403, 404, 404, 202, 404]
     for headers in (reading, one, none):
         refused = await client.post("/v1/projects", json={"name": "x"}, headers=headers)
         assert (refused.status_code, "projects:write" in refused.json()["detail"]) == (403, True)

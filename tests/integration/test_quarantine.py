@@ -262,6 +262,7 @@ async def test_who_may_approve_is_named_and_may(office: AppHarness) -> None:
     await told(office, "alice", "/nexus project create apollo", **ROOM)
     await as_guest(office, "good morning", **ROOM)
     await told(office, "alice", "/nexus project member add apollo mallory write", **ROOM)
+    await as_guest(office, "/nexus project accept apollo", **ROOM)
     assert "until you approve it" in await as_guest(office, "/nexus remember the moon is far", dm="nexus")
     assert "until you approve it" in await as_guest(office, "/nexus remember the sun is far", session="mine")
     await as_guest(office, "/nexus project assign apollo --yes", session="ours")

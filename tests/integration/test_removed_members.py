@@ -30,6 +30,7 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         await harness.say("bob", "hello", room="den")
         for text in ("project create apollo", ASSIGN, "project member add apollo bob write"):
             await give(harness, "alice", text)
+        await give(harness, "bob", "project accept apollo")
         yield harness
 
 

@@ -136,6 +136,7 @@ async def in_project(office: Office) -> None:
     await command("bob", "project create apollo", room="den")(office)
     await command("bob", "project assign apollo --pool --yes", room="den")(office)
     await command("bob", "project member add apollo alice write", room="den")(office)
+    await command("alice", "project accept apollo")(office)
     await command("alice", "project assign apollo --yes")(office)
 
 

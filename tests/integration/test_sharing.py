@@ -117,8 +117,10 @@ async def test_nothing_leaves_an_isolated_project_by_way_of_a_dm(harness: AppHar
     await said(harness, "bob", "project assign ares --yes", room="mars")
     await harness.say("alice", "good morning", room="mars")
     await said(harness, "bob", "project member add ares alice write", room="mars")
+    await said(harness, "alice", "project accept ares", room="mars")
     await said(harness, "bob", "project create apollo", room="mars")
     await said(harness, "bob", "project member add apollo alice write", room="mars")
+    await said(harness, "alice", "project accept apollo", room="mars")
     for line in (
         "remember the osprey nests",
         "fact set launch osprey --project --yes",

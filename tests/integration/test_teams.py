@@ -99,7 +99,7 @@ async def test_an_invitation_is_for_one_person_for_two_weeks_and_can_be_declined
     team, bob = await team_of(hub, "alice"), await hub.user("bob")
     await manage(hub, "alice", teams.invite, team, bob, "1")
     (open_,) = await manage(hub, "bob", teams.invites)
-    assert (open_.team, open_.team_name, open_.by) == (team, "Core", "alice")
+    assert (open_.team, open_.place, open_.by) == (team, "Core", "alice")
     assert await manage(hub, "carol", teams.invites) == []
     with pytest.raises(NotFound):
         await manage(hub, "carol", teams.accept, team)

@@ -28,6 +28,7 @@ from tests.property.setting import (
 from tests.property.trace import (
     MAIN,
     OTHER,
+    Accept,
     Admin,
     Assign,
     Delete,
@@ -39,6 +40,7 @@ from tests.property.trace import (
     Forget,
     Import,
     Keep,
+    Leave,
     Member,
     Move,
     NewProject,
@@ -73,6 +75,13 @@ class Builder:
         assert ":" not in fields.get("slug", ""), "that may be the beginning of a project's id"
         self.events.append(event)
         return self.rules.apply(event)
+
+    def bring(self, manager: str, slug: str, who: str, role: str, spot: Spot = PUBLIC[0]) -> None:
+        """An admin sets a member's role, or invites somebody, who mostly accepts."""
+        self.add(Member, manager, spot=spot, slug=slug, who=who, role=role)
+        project = next((p for p in self.rules.tenant(MAIN).projects.values() if who in p.invited), None)
+        if project is not None and self.rng.random() < 0.9:
+            self.add(Accept, who, spot=spot, slug=slug, declined=self.rng.random() < 0.1)
 
     # --- people and places--------------------------------------------------------------------------------
 
@@ -116,7 +125,7 @@ class Builder:
             self.add(NewProject, maker, spot=self.rng.choice(PUBLIC), slug=slug, isolated=isolated)
             for _ in range(self.rng.choice((0, 1, 2))):
                 role = self.rng.choice(("read", "write", "admin"))
-                self.add(Member, maker, spot=PUBLIC[0], slug=slug, who=self.person(), role=role)
+                self.bring(maker, slug, self.person(), role)
             for _ in range(self.rng.choice((0, 1, 2))):
                 self.assign(slug)
 
@@ -140,7 +149,7 @@ class Builder:
             project = self.rules.tenant(MAIN).projects[slug]
             if self.rng.random() < 0.6:
                 who, role = self.rng.choice(sorted(people)), self.rng.choice(("read", "write", "write", "admin"))
-                self.add(Member, maker, spot=PUBLIC[0], slug=slug, who=who, role=role)
+                self.bring(maker, slug, who, role)
             spot = self.rng.choice((*DMS, *SESSIONS))
             if self.rng.random() < 0.6:
                 user = self.rng.choice(sorted(project.members.keys() - {maker}) or [maker])
@@ -408,7 +417,7 @@ class Builder:
         for who in self.rng.sample(PEOPLE, 2):
             if who != manager:
                 role = self.rng.choice(("write", "write", "admin", "read"))
-                self.add(Member, manager, spot=PUBLIC[0], slug=slug, who=who, role=role)
+                self.bring(manager, slug, who, role)
         for who in sorted(project.members):
             for spot in self.rng.sample((*DMS, *SESSIONS), self.rng.choice((1, 2))):
                 for _ in range(self.rng.choice((1, 2))):
@@ -448,7 +457,13 @@ class Builder:
         role: str | None = self.rng.choice(("read", "write", "admin"))
         if self.rng.random() < 0.5:
             who, role = self.rng.choice(sorted(project.members) or [who]), None
-        self.add(Member, user, spot=self._existing(user) or PUBLIC[0], slug=project.slug, who=who, role=role)
+        spot = self._existing(user) or PUBLIC[0]
+        if role is None and self.rng.random() < 0.3:
+            self.add(Leave, who, spot=spot, slug=project.slug)
+        elif role is None:
+            self.add(Member, user, spot=spot, slug=project.slug, who=who, role=None)
+        else:
+            self.bring(user, project.slug, who, role, spot)
 
     def expel(self) -> None:
         """Somebody whose DM or session is in a project is removed from it."""

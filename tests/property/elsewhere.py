@@ -178,8 +178,8 @@ def _named_twice(b: Builder, owner: str, account: str) -> None:
     b.add(NewProject, manager, spot=spot, slug=slug)
     b.add(Remember, manager, spot=spot, text=b.words.line())
     b.add(Assign, manager, spot=PUBLIC[0], slug=slug)
-    b.add(Member, manager, spot=spot, slug=slug, who=owner, role="admin")
-    b.add(Member, account, spot=spot, slug=slug, who=account, role=b.rng.choice(("write", "read")))
+    b.bring(manager, slug, owner, "admin", spot)
+    b.bring(account, slug, account, b.rng.choice(("write", "read")), spot)
     b.add(Assign, b.rng.choice((owner, account)), spot=spot, slug=slug)
     who = b.rng.choice((owner, account))
     b.add(Member, manager, spot=spot, slug=slug, who=who, role=b.rng.choice((None, None, "read")))
@@ -271,7 +271,7 @@ def _found_project(b: Builder, spot: Spot) -> None:
     slug = b.rng.choice(PROJECTS)
     b.add(NewProject, "uma", spot=spot, slug=slug)
     b.add(Assign, "uma", spot=spot, slug=slug)
-    b.add(Member, "uma", spot=spot, slug=slug, who="gus", role=b.rng.choice(("write", "admin")))
+    b.bring("uma", slug, "gus", b.rng.choice(("write", "admin")), spot)
     if b.rng.random() < 0.5:
         b.add(Assign, b.rng.choice(("uma", "gus")), spot=DMS[0], slug=slug)
 

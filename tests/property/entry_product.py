@@ -116,6 +116,7 @@ class Hub:
             for other in others:
                 at = f"/v1/projects/{self.ids[project]}/members/{self.ids[other]}"
                 await self._ask(Asker(admin), "PUT", at, "", role="read" if project == READ_ONLY else "write")
+                await self._ask(Asker(other), "POST", f"/v1/projects/{self.ids[project]}/accept", "")
             await self._tell(
                 Asker(admin), f"/nexus project assign {project} --yes", f"r {project}", {"room": f"of {project}"}
             )

@@ -64,6 +64,7 @@ from tests.property.trace import (
     ROOM_ADMINS_ELSEWHERE,
     TERMINAL,
     UNTRUSTED,
+    Accept,
     Admin,
     Assign,
     Delete,
@@ -75,6 +76,7 @@ from tests.property.trace import (
     Forget,
     Import,
     Keep,
+    Leave,
     Link,
     Member,
     Move,
@@ -354,6 +356,15 @@ class Product:
         verb = "remove" if event.role is None else "add"
         words = f"/nexus project member {verb} {event.slug} {event.who} {event.role or ''}"
         await self._command(world, event, event.spot, words)
+
+    @_on.register
+    async def _(self, event: Accept, world: str, batch: Trace) -> None:
+        verb = "decline" if event.declined else "accept"
+        await self._command(world, event, event.spot, f"/nexus project {verb} {event.slug}")
+
+    @_on.register
+    async def _(self, event: Leave, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus project leave {event.slug} --yes")
 
     @_on.register
     async def _(self, event: Opt, world: str, batch: Trace) -> None:

@@ -15,6 +15,7 @@ from tests.property.trace import (
     ROOM_ADMINS_ELSEWHERE,
     TERMINAL,
     UNTRUSTED,
+    Accept,
     Admin,
     Assign,
     Delete,
@@ -26,6 +27,7 @@ from tests.property.trace import (
     Forget,
     Import,
     Keep,
+    Leave,
     Link,
     Member,
     Move,
@@ -62,6 +64,7 @@ NAMELESS: Final = "someone"  # stands where an erased name stood
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 ROLES: Final = ("admin", "write", "read")  # the best first
+INVITE_LIFETIME: Final = 14 * 86_400  # seconds
 FOLLOW_UP: Final = 60 * 60  # seconds for which an answer in a thread may be followed up without a mention
 MINUTE: Final = 60  # for which an answer of a platform is used again
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
@@ -146,12 +149,23 @@ class PersonalConversation:
         return self.conversation_key[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    role: str
+    by: str
+    at: int
+
+    def is_open(self, at: int) -> bool:
+        return at < self.at + INVITE_LIFETIME
+
+
 @dataclass(slots=True)
 class Project:
     key: str  # the slug, of the first project that has it; no name for one (in a name an id follows the colon)
     slug: str
     isolated: bool
     members: dict[str, str] = field(default_factory=dict)
+    invited: dict[str, Invitation] = field(default_factory=dict)  # by account
 
 
 @dataclass(slots=True)
@@ -181,6 +195,16 @@ class Tenant:
         """Return the best role that a person was given, with any account."""
         given = {project.members.get(account) for account in self.accounts(user)}
         return next((role for role in ROLES if role in given), None)
+
+    def manages(self, project: Project, user: str) -> bool:
+        """Say whether a person may do what an admin may: who is one, and every member where there is none."""
+        role = self.role(project, user)
+        return role == "admin" or (role is not None and "admin" not in project.members.values())
+
+    def invites(self, project: Project, user: str, at: int) -> dict[str, Invitation]:
+        """Return the open invitations of a person to a project, by account."""
+        accounts = self.accounts(user)
+        return {who: each for who, each in project.invited.items() if who in accounts and each.is_open(at)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,9 +641,16 @@ class Reference:
                 tuple(sorted((sorted(here.accounts(who) & p.members.keys()), role) for who, role in p.members.items())),
                 self._nameless(tenant, p.members),
                 tuple(self._rooms_of(tenant, p.key, user, at)),
+                tuple(sorted((who, i.role) for who, i in p.invited.items() if i.is_open(at)))
+                if here.manages(p, user)
+                else (),
             )
             for p in sorted(here.projects.values(), key=lambda p: p.key)
             if here.role(p, user)
+        ) + tuple(
+            (p.slug, p.isolated, [(i.role, i.by) for i in here.invites(p, user, at).values()])
+            for p in sorted(here.projects.values(), key=lambda p: p.key)
+            if here.invites(p, user, at)
         )
 
     def _rooms_of(self, tenant: str, project: str, user: str, at: int) -> Iterator[str]:
@@ -658,7 +689,7 @@ class Reference:
         homes = set[Home]()
         if conversation_key[0] == "dm" or (room is not None and user in room.admins and trusted):
             homes.add(home)
-        if project is not None and trusted and here.role(project, user) == "admin":
+        if project is not None and trusted and here.manages(project, user):
             homes.add(("project", project.key))
         return [e for e in here.entries if e.pending and e.alive and e.home in homes]
 
@@ -1237,14 +1268,19 @@ class Reference:
         if room is None:
             here.personal_conversations[conversation_key].project = None
             return True
-        if here.role(project, event.user) != "admin" and event.user not in room.admins:
+        if not here.manages(project, event.user) and event.user not in room.admins:
             return False
         room.project, room.pooled = None, False
         return True
 
     def _may_leave(self, tenant: str, left: Project | None, user: str) -> bool:
-        """Only an admin of an isolated project takes a conversation out of it."""
-        return left is None or not left.isolated or self.tenant(tenant).role(left, user) == "admin"
+        """Only an admin of an isolated project takes a conversation out of it, while it has any."""
+        return (
+            left is None
+            or not left.isolated
+            or "admin" not in left.members.values()
+            or self.tenant(tenant).role(left, user) == "admin"
+        )
 
     @_on.register
     def _(self, event: Member) -> bool:
@@ -1253,7 +1289,7 @@ class Reference:
         if conversation_key is None or project is None:
             return False
         accounts = here.accounts(event.who)
-        manages = here.role(project, event.user) == "admin"
+        manages = here.manages(project, event.user)
         if not manages and not (event.role is None and event.user in accounts):
             return False
         known = event.who in here.people and platform_of(event.who) == platform_of(event.user)
@@ -1266,7 +1302,40 @@ class Reference:
         if event.role is None:
             for account in named:
                 del project.members[account]
-            return bool(named)
+            invitation = project.invited.pop(event.who, None)
+            return bool(named) or (invitation is not None and invitation.is_open(event.at))
+        if not named:
+            project.invited[event.who] = Invitation(event.role, event.user, event.at)
+            return True
         for account in named | {event.who}:
             project.members[account] = event.role
+        return True
+
+    @_on.register
+    def _(self, event: Accept) -> bool:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        own = [p for p in here.projects.values() if p.slug == event.slug and here.invites(p, event.user, event.at)]
+        if conversation_key is None or len(own) != 1:
+            return False
+        (project,) = own
+        invites = here.invites(project, event.user, event.at)
+        for account in here.accounts(event.user):
+            project.invited.pop(account, None)
+        if not event.declined:
+            offered = {each.role for each in invites.values()}
+            role = here.role(project, event.user) or next(role for role in ROLES if role in offered)
+            named = here.accounts(event.user) & project.members.keys()
+            for account in named | invites.keys():
+                project.members[account] = role
+        return True
+
+    @_on.register
+    def _(self, event: Leave) -> bool:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        project = self._known(event, event.slug)
+        if conversation_key is None or project is None:
+            return False
+        for account in here.accounts(event.user):
+            project.members.pop(account, None)
+            project.invited.pop(account, None)
         return True

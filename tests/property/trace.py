@@ -157,6 +157,23 @@ class Member(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Accept(Event):
+    """/nexus project accept, or decline."""
+
+    spot: Spot
+    slug: str
+    declined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(Event):
+    """/nexus project leave."""
+
+    spot: Spot
+    slug: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move(Event):
     """The platform reports that someone joined or left a room."""
 

@@ -35,11 +35,13 @@ from tests.property.trace import (
     OTHER,
     TERMINAL,
     UNTRUSTED,
+    Accept,
     Assign,
     Delete,
     Edit,
     Event,
     Keep,
+    Leave,
     Link,
     Member,
     Move,
@@ -190,7 +192,11 @@ def _varied(
             if rng.random() < 0.5:
                 event = replace(event, text=words.line())
                 done["reworded: edit"] += 1
-        elif bold and isinstance(event, (Move, Member, Assign, Unassign, Link, Unlink)) and rng.random() < 0.06:
+        elif (
+            bold
+            and isinstance(event, (Move, Member, Accept, Leave, Assign, Unassign, Link, Unlink))
+            and rng.random() < 0.06
+        ):
             done[f"left out: {_what(event)}"] += 1
             continue
         events.append(event)

@@ -23,9 +23,9 @@ WITH_WORDS: Final = _names_in(
 )
 WITHOUT_WORDS: Final = _names_in(
     """agents api_keys app_codes app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment digests
-    erased extraction_queue identities imports job_runs learning_batches lineage members model_usage oauth_clients
-    one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
-    reembedded requests retractions schema_migrations settings summaries_due team_invites team_members tenants
+    erased extraction_queue identities imports invites job_runs learning_batches lineage members model_usage
+    oauth_clients one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
+    reembedded requests retractions schema_migrations settings summaries_due team_members tenants
     unread_files usage_reservations web_sessions workspaces"""
 )
 # Statements that write to the former and need no race, and why.

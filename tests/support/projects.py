@@ -11,3 +11,4 @@ async def join_project(
     """Make somebody a member of an admin's project. `at`: where the commands are given; by default in their DMs."""
     at = at or {"dm": "nexus"}
     await harness.command(admin, f"/nexus project member add {project} {member} {role}", **at)
+    await harness.command(member, f"/nexus project accept {project}", **at)

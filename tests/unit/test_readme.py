@@ -141,9 +141,17 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "integration/test_several_agents.py::test_dms_and_sessions_of_different_agents_share_nothing",
     ),
     "A *project* is a group": (f"{RULES}::test_a_room_in_a_project_reads_the_pool_whatever_the_role_of_the_asker",),
-    "Anyone can make one": (
+    "Anyone can make one and invite others": (
+        "integration/test_project_invitations.py::test_nothing_of_the_invited_changes_until_they_accept",
         "integration/test_project_routes.py::test_who_makes_a_project_is_its_admin_there_and_in_the_chat",
         "integration/test_commands.py::test_a_role_limits_what_a_member_may_do_in_a_project",
+    ),
+    "Anyone may leave.": (
+        "integration/test_project_invitations.py::test_everybody_leaves_also_who_was_left_as_the_only_admin_of_an_isolated_project",
+    ),
+    "What others stored is never": (
+        "integration/test_gateway_of_others.py::test_what_others_wrote_is_never_in_a_system_message_and_says_whose_and_where_it_is",
+        "integration/test_gateway_of_others.py::test_nothing_of_others_however_long_keeps_out_what_is_ones_own",
     ),
     "That is all that membership gives": (
         f"{RULES}::test_a_room_in_a_project_reads_the_pool_whatever_the_role_of_the_asker",

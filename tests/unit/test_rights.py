@@ -20,7 +20,16 @@ GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{R
 DM = replace(GENERAL, kind=ConversationKind.DM, namespace="dm:here", user_id=ALICE, agent_id=ROOM)
 SESSION = replace(DM, kind=ConversationKind.SESSION, namespace="session:here")
 WRITING = (Act.WRITE_EVERYWHERE, Act.WRITE_PROJECT, Act.WRITE_GLOBAL)
-OPENING = {Act.CREATE_KEY, Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK, *WRITING}
+OPENING = {
+    Act.CREATE_KEY,
+    Act.LEAVE_PROJECT,
+    Act.ASSIGN_ROOM,
+    Act.ASSIGN_SESSION,
+    Act.UNASSIGN_ROOM,
+    Act.POOL_ROOM,
+    Act.LINK,
+    *WRITING,
+}
 
 
 def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectFacts:

@@ -122,6 +122,7 @@ ANYONE: Final = (
     Act.SET_CONSENT,
     Act.UNLINK,
     Act.CREATE_PROJECT,
+    Act.JOIN_PROJECT,
 )
 TABLE: Final = {
     **{act: same(PLACES, ALL) for act in ANYONE},
@@ -138,6 +139,7 @@ TABLE: Final = {
     Act.CREATE_KEY: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.SIGN_IN: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.SEE_PROJECT: same(PLACES, NAMED_MEMBERS),
+    Act.LEAVE_PROJECT: same(PLACES, NAMED_MEMBERS),
     Act.ADD_MEMBER: same(PLACES, frozenset({"manager"})),
     Act.RENAME_PROJECT: same(PLACES, frozenset({"manager"})),
     Act.DELETE_PROJECT: same(PLACES, frozenset({"manager"})),
@@ -177,6 +179,31 @@ def test_who_takes_a_room_out_of_its_project() -> None:
 
 def test_who_removes_themselves_from_a_project() -> None:
     assert allowed(Act.REMOVE_MEMBER, "room", of_self=True) == NAMED_MEMBERS
+
+
+def test_a_project_without_an_admin_is_its_members() -> None:
+    orphan = (ProjectFacts(NAMED, "apollo", False, Role.READ, admins=0),)
+    for act in (Act.RENAME_PROJECT, Act.DELETE_PROJECT, Act.ADD_MEMBER, Act.REMOVE_MEMBER):
+        assert may([act], replace(facts("reader", "DM"), named_projects=orphan))
+        none = (replace(orphan[0], role=None),)
+        assert not may([act], replace(facts("reader", "DM"), named_projects=none)), "and of nobody else"
+    reader = facts("reader", "room in a project")
+    within = replace(reader, access=replace(reader.access, project=replace(orphan[0], id=HERE)), named_projects=())
+    assert not may([Act.WRITE_PROJECT], within), "who may only read it writes nothing, but may make themselves an admin"
+    left = ProjectFacts(HERE, "ares", True, None, admins=0)
+    captain = facts("captain", "room in an isolated project")
+    captain = replace(captain, access=replace(captain.access, project=left), named_projects=())
+    assert may([Act.UNASSIGN_ROOM], captain), "else nobody could ever take its rooms out of it"
+
+
+def test_who_leaves_a_project_alone_is_told_what_that_opens() -> None:
+    only = (ProjectFacts(NAMED, "apollo", False, Role.ADMIN),)
+    said = opening([Act.LEAVE_PROJECT], replace(facts("manager", "DM"), named_projects=only))
+    assert said.startswith("You are the only admin of apollo: ")
+    two = (replace(only[0], admins=2),)
+    assert opening([Act.LEAVE_PROJECT], replace(facts("manager", "DM"), named_projects=two)) == ""
+    read = (replace(only[0], role=Role.READ),)
+    assert opening([Act.LEAVE_PROJECT], replace(facts("manager", "DM"), named_projects=read)) == ""
 
 
 def test_a_room_that_is_in_the_project_already_leaves_none() -> None:

@@ -12,6 +12,7 @@ from bot.web.json_answer import json_answer
 from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.forgetting import FORGET_RESPONSES, receipt_answer
+from bot.web.routes.teams import SentInvitation, invitee_values
 from bot.web.shapes.entries import RequestBody
 from bot.web.shapes.values import Flag
 from composer.memory.forget import Receipt
@@ -85,6 +86,18 @@ class ProjectMemberList(BaseModel):
     """The people of a project, by name."""
 
     items: list[ProjectMemberResponse]
+
+
+class ProjectInvitation(SentInvitation):
+    """An open invitation to a project, as its admins see it, with the role. `by`: who invited."""
+
+    role: ProjectRoleName
+
+
+class ProjectInvitationList(BaseModel):
+    """Open invitations to a project, oldest first."""
+
+    items: list[ProjectInvitation]
 
 
 def project_values(project: Project) -> dict[str, Any]:
@@ -201,13 +214,68 @@ async def list_project_members(call: Calling, id: uuid.UUID) -> Response:
         return json_answer(member_values(await members.list_members(tx, access, id)))
 
 
-@router.put("/{id}/members/{user}", summary="Add a member, or change their role", status_code=204, responses=_DONE)
-async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> None:
-    """For the project's admins. From then on they recall what the project remembers. The only admin stays one."""
-    await call.act(lambda tx, access: members.set_member_over_api(tx, access, id, user, Role(sent.role)), alone=True)
+@router.put(
+    "/{id}/members/{user}",
+    summary="Invite a person, or change a member's role",
+    response_class=Response,
+    status_code=204,
+    responses={202: {"description": "Invited: they are a member once they accept, for 14 days"}, **_DONE},
+)
+async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> Response:
+    """For the project's admins. Who is no member yet is invited (202). The only admin stays one."""
+
+    async def again(tx: Transaction, access: EntryAccess) -> bool:
+        return any(user == each.id for each in await members.list_members(tx, access, id))
+
+    is_member, _ = await call.change(
+        lambda tx, access: members.set_member_over_api(tx, access, id, user, Role(sent.role), call.now),
+        again,
+        alone=True,
+    )
+    return Response(status_code=204 if is_member else 202)
+
+
+@router.get(
+    "/{id}/invites",
+    summary="List the invitations to a project",
+    response_class=Response,
+    responses={200: {"model": ProjectInvitationList}, **_DONE},
+)
+async def list_project_invitations(call: Calling, id: uuid.UUID) -> Response:
+    """Those that are open, for the project's admins. To withdraw one, remove the person."""
+    async with call.reading() as (tx, access):
+        found = await members.list_invited(tx, access, id, call.now)
+    return json_answer({"items": [{**invitee_values(each), "role": each.role} for each in found]})
+
+
+@router.post("/{id}/accept", summary="Accept an invitation to a project", status_code=204, responses=_DONE)
+async def accept_project_invitation(call: Calling, id: uuid.UUID) -> None:
+    """Join the project that one is invited to. From then on one's tools and questions are answered also from what its
+    members wrote for it."""
+    await call.act(lambda tx, access: members.accept_over_api(tx, access, id, call.now), alone=True)
+
+
+@router.post("/{id}/decline", summary="Decline an invitation to a project", status_code=204, responses=_DONE)
+async def decline_project_invitation(call: Calling, id: uuid.UUID) -> None:
+    """It is gone then."""
+    await call.act(lambda tx, access: members.decline_over_api(tx, access, id, call.now), alone=True)
+
+
+@router.post("/{id}/leave", summary="Leave a project", status_code=204, responses=_DONE)
+async def leave_project(
+    call: Calling,
+    id: uuid.UUID,
+    confirm: Annotated[
+        bool, Query(description="Without it the only admin does not leave, and 409 says what would happen.")
+    ] = False,
+) -> None:
+    """What one wrote for it stays there until one forgets it. A project without an admin is its members': each may do
+    what an admin may."""
+    await call.act(lambda tx, access: members.leave_over_api(tx, access, id, call.now, confirmed=confirm), alone=True)
 
 
 @router.delete("/{id}/members/{user}", summary="Remove a member", status_code=204, responses=_DONE)
 async def remove_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID) -> None:
-    """For the project's admins, and for oneself. The only admin can't leave."""
-    await call.act(lambda tx, access: members.remove_member_over_api(tx, access, id, user), alone=True)
+    """For the project's admins, also to withdraw an invitation, and for oneself. The only admin leaves by
+    `/leave`."""
+    await call.act(lambda tx, access: members.remove_member_over_api(tx, access, id, user, call.now), alone=True)

@@ -20,8 +20,9 @@ from composer.entries import teams
 from composer.errors import Conflict, NotFound
 from composer.model import TeamRole
 from composer.repositories.database import Transaction
+from composer.repositories.invites import Invite
 from composer.repositories.operations import Operation
-from composer.repositories.teams import Team, TeamInvite
+from composer.repositories.teams import Team
 from composer.visibility import UNKNOWN_TEAM, EntryAccess
 
 TeamName = Annotated[str, Field(min_length=1, max_length=80)]
@@ -101,11 +102,15 @@ class SentInvitationList(BaseModel):
 
 
 class ReceivedInvitation(BaseModel):
-    """An open invitation to a team. `by`: who invited."""
+    """An open invitation to a team (`team`), or to a project (`project`) in a role. `name`: of that; `by`: who invited.
+    Once it is accepted, tools and questions are answered also from what others share with the team, or wrote for the
+    project."""
 
     id: uuid.UUID
-    team: uuid.UUID
-    team_name: str
+    team: uuid.UUID | None
+    project: uuid.UUID | None
+    name: str
+    role: Literal["read", "write", "admin"] | None
     by: str
     created_at: datetime
     expires_at: datetime
@@ -139,7 +144,7 @@ def team_values(team: Team) -> dict[str, Any]:
     }
 
 
-def invitee_values(invite: TeamInvite) -> dict[str, Any]:
+def invitee_values(invite: Invite) -> dict[str, Any]:
     """An invitation as SentInvitation shows it."""
     return {
         "id": invite.id,
@@ -306,14 +311,16 @@ async def revoke_invitation(call: Calling, id: uuid.UUID, invite: uuid.UUID) -> 
     responses={200: {"model": ReceivedInvitationList}, **_DONE},
 )
 async def list_invitations(call: Calling) -> Response:
-    """The person's own open invitations."""
+    """The person's own open invitations, to teams and to projects."""
     async with call.reading() as (tx, access):
         found = await teams.invites(tx, access, call.now)
     items = [
         {
             "id": i.id,
             "team": i.team,
-            "team_name": i.team_name,
+            "project": i.project,
+            "name": i.place,
+            "role": i.role,
             "by": i.by,
             "created_at": i.created_at,
             "expires_at": i.expires_at,

@@ -294,12 +294,29 @@ class AsyncNexus:
         return await self._items(f"/v1/projects/{_part(project)}/members")
 
     async def set_project_member(self, project: str, user: str, role: str) -> None:
-        """PUT /v1/projects/{id}/members/{user}: with the role read, write or admin."""
+        """PUT /v1/projects/{id}/members/{user}: with the role read, write or admin. Who is no member is invited."""
         await self.request("PUT", f"/v1/projects/{_part(project)}/members/{_part(user)}", body={"role": role})
 
     async def remove_from_project(self, project: str, user: str) -> None:
         """DELETE /v1/projects/{id}/members/{user}"""
         await self.request("DELETE", f"/v1/projects/{_part(project)}/members/{_part(user)}")
+
+    async def project_invites(self, project: str) -> list[dict[str, Any]]:
+        """GET /v1/projects/{id}/invites"""
+        return await self._items(f"/v1/projects/{_part(project)}/invites")
+
+    async def accept_project(self, project: str) -> None:
+        """POST /v1/projects/{id}/accept"""
+        await self.request("POST", f"/v1/projects/{_part(project)}/accept")
+
+    async def decline_project(self, project: str) -> None:
+        """POST /v1/projects/{id}/decline"""
+        await self.request("POST", f"/v1/projects/{_part(project)}/decline")
+
+    async def leave_project(self, project: str, *, confirm: bool = False) -> None:
+        """POST /v1/projects/{id}/leave. Without `confirm` the only admin gets Conflict, which says what would come."""
+        params = {"confirm": "true"} if confirm else None
+        await self.request("POST", f"/v1/projects/{_part(project)}/leave", params=params)
 
     # --- credentials ----------------------------------------------------------------------------------------------
 

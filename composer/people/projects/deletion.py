@@ -27,7 +27,7 @@ async def delete_over_api(
     `confirmed`, and for an isolated project that memories are filed in: nothing of it may leave it. Raises besides as
     `judge_over_api`, and Unavailable.
     """
-    project = judge_over_api(access, Act.DELETE_PROJECT, id).project
+    project = (await judge_over_api(tx, access, Act.DELETE_PROJECT, id)).project
     assert project is not None
     if not confirmed:
         raise Conflict(f"{_consequences(project)} To confirm, send it with confirm=true.")

@@ -1,54 +1,127 @@
-"""Who is in a project, with which role. Membership belongs to the person, with all users that they are.
+"""Who is in a project, with which role. Membership belongs to the person, with all users that they are, and begins when
+they accept: from then on they are answered from what others write for it.
 
 Whoever changes it was judged (composer/rights/table.py), in the same transaction, which is alone.
 """
 
 import uuid
+from collections.abc import Sequence
+from datetime import datetime
 
-from composer.entries.teams import UNKNOWN_USER
+from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER
 from composer.errors import Conflict, NotFound
-from composer.model import Role, User
-from composer.people.projects.projects import judge_over_api
+from composer.model import Role, User, derived_id
+from composer.people.projects.projects import judge_over_api, require_writing
 from composer.repositories.database import Transaction
+from composer.repositories.invites import Invite
 from composer.repositories.projects import ProjectMember
-from composer.rights.table import Act
+from composer.rights.table import Act, leaving_alone
 from composer.visibility import EntryAccess, ProjectFacts
 
 
-async def set_member(tx: Transaction, project: ProjectFacts, user: User, role: Role) -> None:
-    """Make somebody a member, or change their role. Raises Conflict where no admin would be left."""
-    if role is not Role.ADMIN:
-        await _require_another_admin(tx, project, user)
-    await tx.projects.set_member(project.id, user.id, role)
+async def set_member(
+    tx: Transaction, project: ProjectFacts, user: User, role: Role, by: uuid.UUID, now: datetime
+) -> bool:
+    """Set a member's role, or invite somebody who is none; return whether they are a member. Raises Conflict where no
+    admin would be left."""
+    if role is not Role.ADMIN and await tx.projects.admins(project.id, user.id) == (1, True):
+        raise Conflict(
+            f"{user.name} is the only admin of {project.slug}: make somebody else an admin first "
+            f"(/nexus project member add {project.slug} USER admin)."
+        )
+    if await tx.projects.set_role(project.id, user.id, role):
+        return True
+    id = derived_id("project invite", str(project.id), str(user.id))
+    await tx.invites.to_project(id, project.id, user.id, role, by, now)
+    return False
 
 
-async def remove_member(tx: Transaction, project: ProjectFacts, user: User) -> bool:
-    """Remove somebody; False for who is no member. Raises Conflict for the only admin."""
-    await _require_another_admin(tx, project, user)
-    return await tx.projects.remove_member(project.id, user.id)
+async def remove_member(tx: Transaction, project: ProjectFacts, user: User, now: datetime) -> bool:
+    """Remove somebody, or withdraw their invitation; False for who has neither. Raises Conflict for the only admin."""
+    if await tx.projects.admins(project.id, user.id) == (1, True):
+        raise Conflict(
+            f"{user.name} is the only admin of {project.slug}: they may leave (/nexus project leave {project.slug})."
+        )
+    return await leave(tx, project.id, [user.id], now)
+
+
+async def leave(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
+    """Let a person leave a project, and decline what they are invited to in it; False for who is neither."""
+    invited = await tx.invites.take(project, users, now)
+    return await tx.projects.remove_member(project, users[0]) or bool(invited)
+
+
+async def accept(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> Role:
+    """Make a person a member of a project that they are invited to, with all users that are, and return their role: the
+    best that is offered. Who is a member already keeps theirs. Raises NotFound."""
+    invited = await tx.invites.take(project, users, now)
+    if not invited:
+        raise NotFound(UNKNOWN_INVITE)
+    known = next((each.role for each in await tx.projects.find_for(users[0]) if each.id == project), None)
+    role = known or next(role for role in reversed(Role) if role in invited.values())
+    for user in invited:
+        await tx.projects.join(project, user, role)
+    return role
 
 
 async def list_members(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> list[ProjectMember]:
     """The people of a project, for its members. Raises NotFound."""
-    judge_over_api(access, Act.SEE_PROJECT, id)
+    await judge_over_api(tx, access, Act.SEE_PROJECT, id)
     return await tx.projects.members(id)
 
 
-async def set_member_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, user: uuid.UUID, role: Role) -> None:
+async def list_invited(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> list[Invite]:
+    """The open invitations to a project, for its admins. Raises as `judge_over_api`."""
+    await judge_over_api(tx, access, Act.ADD_MEMBER, id)
+    return await tx.invites.find(now, place=id)
+
+
+async def set_member_over_api(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, user: uuid.UUID, role: Role, now: datetime
+) -> bool:
     """`set_member` for a request over the API. Raises besides NotFound and Refused, as `judge_over_api` does."""
-    facts = judge_over_api(access, Act.ADD_MEMBER, id)
+    facts = await judge_over_api(tx, access, Act.ADD_MEMBER, id)
     assert facts.project is not None
     tx.audit.act_for(access.user)
-    await set_member(tx, facts.project, await _user(tx, user), role)
+    return await set_member(tx, facts.project, await _user(tx, user), role, access.user, now)
 
 
-async def remove_member_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, user: uuid.UUID) -> None:
-    """`remove_member` for a request over the API, also to leave. Raises besides as `judge_over_api`."""
-    facts = judge_over_api(access, Act.REMOVE_MEMBER, id, of_self=user in access.users)
+async def remove_member_over_api(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, user: uuid.UUID, now: datetime
+) -> None:
+    """`remove_member` for a request over the API. Raises besides as `judge_over_api`."""
+    facts = await judge_over_api(tx, access, Act.REMOVE_MEMBER, id, of_self=user in access.users)
     assert facts.project is not None
     tx.audit.act_for(access.user)
-    if not await remove_member(tx, facts.project, await _user(tx, user)):
+    if not await remove_member(tx, facts.project, await _user(tx, user), now):
         raise NotFound(UNKNOWN_USER)
+
+
+async def leave_over_api(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, confirmed: bool
+) -> None:
+    """Leave a project. Raises as `judge_over_api`, and Conflict for its only admin where it is not `confirmed`."""
+    facts = await judge_over_api(tx, access, Act.LEAVE_PROJECT, id)
+    assert facts.project is not None
+    if not confirmed and (opened := leaving_alone(facts.project, facts.project.slug)):
+        raise Conflict(f"{opened} To leave all the same, send it with confirm=true.")
+    tx.audit.act_for(access.user)
+    await leave(tx, id, access.users, now)
+
+
+async def accept_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> None:
+    """`accept` for a request over the API. Raises besides Refused for a tool or a key that may not."""
+    require_writing(access)
+    tx.audit.act_for(access.user)
+    await accept(tx, id, access.users, now)
+
+
+async def decline_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> None:
+    """Decline an invitation. Raises NotFound, and Refused as `accept_over_api`."""
+    require_writing(access)
+    tx.audit.act_for(access.user)
+    if not await tx.invites.take(id, access.users, now):
+        raise NotFound(UNKNOWN_INVITE)
 
 
 async def _user(tx: Transaction, id: uuid.UUID) -> User:
@@ -56,12 +129,3 @@ async def _user(tx: Transaction, id: uuid.UUID) -> User:
     if id not in names:
         raise NotFound(UNKNOWN_USER)
     return User(id, names[id], False)
-
-
-async def _require_another_admin(tx: Transaction, project: ProjectFacts, leaving: User) -> None:
-    """Raise Conflict where the project would be left without an admin: nobody could take a room out of it again."""
-    if await tx.projects.is_last_admin(project.id, leaving.id):
-        raise Conflict(
-            f"{leaving.name} is the only admin of {project.slug}: make somebody else an admin first "
-            f"(/nexus project member add {project.slug} USER admin)."
-        )

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -30,7 +31,7 @@ async def create(tx: Transaction, id: uuid.UUID, slug: str, user: uuid.UUID, now
     Raises Conflict where the person is in one of that name already."""
     await require_free_name(tx, slug, user)
     await tx.projects.create(id, slug, isolated, user, now)
-    await tx.projects.set_member(id, user, Role.ADMIN)
+    await tx.projects.join(id, user, Role.ADMIN)
 
 
 async def create_over_api(
@@ -47,7 +48,7 @@ async def create_over_api(
 async def rename_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, name: str) -> Project:
     """Give a project another name, as one of its admins. Raises BadInput, Conflict where the person is in another one
     of that name, and as `judge_over_api`."""
-    facts, slug = judge_over_api(access, Act.RENAME_PROJECT, id), new_slug(name)
+    facts, slug = await judge_over_api(tx, access, Act.RENAME_PROJECT, id), new_slug(name)
     assert facts.project is not None
     if slug != facts.project.slug:
         await require_free_name(tx, slug, access.user)
@@ -75,13 +76,19 @@ async def own_project(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> Pr
     return found
 
 
-def judge_over_api(access: EntryAccess, act: Act, id: uuid.UUID, *, of_self: bool = False) -> MembershipFacts:
+async def judge_over_api(
+    tx: Transaction, access: EntryAccess, act: Act, id: uuid.UUID, *, of_self: bool = False
+) -> MembershipFacts:
     """The facts by which an act on a project is judged over the API, if the person may do it by this credential.
 
     Raises NotFound for a project that they may not know of, Refused for what their role or the credential is not
     enough for.
     """
-    facts = MembershipFacts(visibility.readable_project(access, id), str(id), of_self)
+    project = visibility.readable_project(access, id)
+    if project is not None and act is not Act.SEE_PROJECT:
+        admins, _ = await tx.projects.admins(id, access.user)
+        project = replace(project, admins=admins)
+    facts = MembershipFacts(project, str(id), of_self)
     judge((act,), facts)
     if act is not Act.SEE_PROJECT:
         require_writing(access, id)

@@ -178,6 +178,7 @@ async def tool(harness: AppHarness) -> dict[str, str]:
     await harness.say("bob", "hello", dm="nexus")
     for command in ("create apollo", "assign apollo", "member add apollo bob write"):
         await harness.command("alice", f"/nexus project {command} --yes", dm="nexus")
+    await harness.command("bob", "/nexus project accept apollo", dm="nexus")
     return bearer(await key_of(harness, "bob", "claude", [*TOOL_PERMISSIONS, "projects:write"]))
 
 

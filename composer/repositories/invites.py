@@ -1,0 +1,96 @@
+"""Invitations to teams and projects: whoever is invited is a member once they accept."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer.model import Role
+from composer.ports.database import Statements
+from composer.repositories.audit import Audit, AuditAct
+
+INVITE_LIFETIME: Final = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Invite:
+    """An open invitation to a team, or to a project in a `role`: the name of that (`place`), whether it is isolated,
+    who is invited (`user`) with their name, and the name of who invited (`by`)."""
+
+    id: uuid.UUID
+    team: uuid.UUID | None
+    project: uuid.UUID | None
+    place: str
+    isolated: bool
+    role: str | None
+    user: uuid.UUID
+    name: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class Invites:
+    """Stored invitations. Who changes one is alone, and records it in the audit log."""
+
+    def __init__(self, statements: Statements, audit: Audit) -> None:
+        self._sql = statements
+        self._audit = audit
+
+    async def to_team(self, id: uuid.UUID, team: uuid.UUID, user: uuid.UUID, by: uuid.UUID, now: datetime) -> None:
+        """Invite a user to a team, in place of an earlier invitation."""
+        await self._put(id, user, by, now, team_id=team, project_id=None, role=None)
+        await self._audit.record(AuditAct.TEAM_INVITED, users=[user], actor=by, details={"team": str(team)})
+
+    async def to_project(
+        self, id: uuid.UUID, project: uuid.UUID, user: uuid.UUID, role: Role, by: uuid.UUID, now: datetime
+    ) -> None:
+        """Invite a user to a project, in place of an earlier invitation."""
+        await self._put(id, user, by, now, team_id=None, project_id=project, role=str(role))
+        details = {"role": str(role)}
+        await self._audit.record(AuditAct.PROJECT_INVITED, users=[user], actor=by, project=project, details=details)
+
+    async def _put(
+        self,
+        id: uuid.UUID,
+        user: uuid.UUID,
+        by: uuid.UUID,
+        now: datetime,
+        *,
+        team_id: uuid.UUID | None,
+        project_id: uuid.UUID | None,
+        role: str | None,
+    ) -> None:
+        await self._sql.execute(
+            "invite_put",
+            id=id,
+            team_id=team_id,
+            project_id=project_id,
+            role=role,
+            user_id=user,
+            created_by=by,
+            now=now,
+            expires_at=now + INVITE_LIFETIME,
+        )
+
+    async def find(
+        self, now: datetime, *, place: uuid.UUID | None = None, users: Sequence[uuid.UUID] = ()
+    ) -> list[Invite]:
+        """The open invitations to a team or project, or those of a person to any, oldest first."""
+        return await self._sql.fetch_as(Invite, "invites_list", place_id=place, user_ids=list(users), now=now)
+
+    async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, Role | None]:
+        """Delete a person's invitations to a team or project. Returns those of their users that had an open one, with
+        the role."""
+        rows = await self._sql.fetch("invites_take", place_id=place, user_ids=list(users), id=None, now=now)
+        taken = {row["user_id"]: row["role"] and Role(row["role"]) for row in rows if row["open"]}
+        return dict(sorted(taken.items()))
+
+    async def revoke_to_team(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
+        """Delete an open invitation to a team; False where there is none."""
+        row = await self._sql.fetch_one("invites_take", place_id=team, user_ids=[], id=id, now=now)
+        if row is not None:
+            users, details = [row["user_id"]], {"team": str(team)}
+            await self._audit.record(AuditAct.TEAM_INVITE_REVOKED, users=users, actor=by, details=details)
+        return row is not None
