@@ -90,6 +90,7 @@ async def test_who_waits_for_long_is_told_to_try_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, database: PostgresDatabase
 ) -> None:
     monkeypatch.setattr(postgres, "LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(postgres, "LOCK_WAIT_SECONDS", 0.2)
     async with open_harness(settings) as harness:
         at = harness.workspace()
         hello = incoming(at, place_of("den", None, None), "alice", "hello", harness.clock.now(), id="hello")

@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import asyncpg
@@ -16,6 +16,7 @@ from composer.ports.database import Bits, Mode, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings.server_urls import OWNER_SETTING, ServerUrl
+from composer.shares import Places
 from composer.stores.database.statements import Connection, PostgresStatements, of_tenant
 from sql.loader import migrations, queries
 
@@ -35,7 +36,9 @@ SESSION_SETTINGS: Final = {
 }
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
-LOCK_TIMEOUT_SECONDS: Final = 10  # who waits for a lock has a connection, which others may need
+LOCK_TIMEOUT_SECONDS: Final = 3  # with a connection in hand, which others may need
+LOCK_WAIT_SECONDS: Final = 10.0  # for the lock of a tenant, in between without a connection
+PLACE_SECONDS: Final = 20.0  # for a connection
 # Of each connection: about as many as there are. One that is dropped is parsed and planned again, which takes longer
 # than most of them do.
 STATEMENT_CACHE_SIZE: Final = 500
@@ -71,11 +74,19 @@ UNAVAILABLE_ERRORS = (
 
 class PostgresDatabase:
     """A pool of connections (composer.repositories.database.Database) of the service's own login, which row-level
-    security binds."""
+    security binds.
 
-    def __init__(self, url: ServerUrl, pool: asyncpg.Pool, signer: AuditSigner | None = None) -> None:
+    Each connection is somebody's place (composer.shares). Where the tenant's lock isn't free, a few of each wait for it
+    with a connection, the others without one.
+    """
+
+    def __init__(
+        self, url: ServerUrl, pool: asyncpg.Pool, signer: AuditSigner | None = None, *, connections: int = 10
+    ) -> None:
         self._url = url
         self._pool = pool
+        self._places = Places(connections, PLACE_SECONDS)
+        self._locking = Places(max(1, connections // 2), LOCK_WAIT_SECONDS)
         self._signer = signer
         self._embedder: str | None = None  # as stored with the vectors; None: this process has none
         self._has_statistics = False
@@ -83,7 +94,8 @@ class PostgresDatabase:
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 10, signer: AuditSigner | None = None) -> "PostgresDatabase":
-        """Connect to a migrated database as the service. Without a `signer`, what the audit log records can't be done.
+        """Connect to a migrated database as the service, by so many connections and one for a task that needs a second
+        one. Without a `signer`, what the audit log records can't be done.
 
         Raises Unavailable, or Misconfigured for the login of a superuser or of the database's owner: what is set, a
         session can set back.
@@ -93,7 +105,7 @@ class PostgresDatabase:
             pool = await asyncpg.create_pool(
                 address,
                 min_size=1,
-                max_size=connections,
+                max_size=connections + 1,
                 server_settings=SESSION_SETTINGS | {"lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s"},
                 timeout=CONNECT_TIMEOUT_SECONDS,
                 command_timeout=STATEMENT_TIMEOUT_SECONDS,
@@ -103,7 +115,7 @@ class PostgresDatabase:
                 init=_set_up,
                 reset=_no_reset,
             )
-        return cls(address, pool, signer)
+        return cls(address, pool, signer, connections=connections)
 
     async def close(self) -> None:
         """Close the connections, after a timeout also those in use. Never raises when the server is down already."""
@@ -116,9 +128,44 @@ class PostgresDatabase:
     @asynccontextmanager
     async def transaction(self, tenant_id: uuid.UUID, mode: Mode = "share") -> AsyncIterator[Transaction]:
         """A transaction that sees one tenant, and holds its lock as the mode says (composer.ports.database.Mode)."""
-        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
-            reads = mode == "read"
-            begin = [BEGIN_SNAPSHOT if reads else "BEGIN"]
+        async with translate_postgres_errors(self._url), self._begun(tenant_id, mode) as connection:
+            try:
+                statements = PostgresStatements(connection, tenant_id)
+                yield Transaction(statements, tenant_id, self._embedder, self._signer, mode)
+            except BaseException as error:
+                await _roll_back(connection)
+                if isinstance(error, OVERTAKEN_ERRORS):
+                    raise Overtaken("Another change of the same data was in progress; try again.") from error
+                raise
+            await connection.execute("COMMIT")
+
+    @asynccontextmanager
+    async def _begun(self, tenant_id: uuid.UUID, mode: Mode) -> AsyncIterator[Connection]:
+        """A connection in a transaction that has its tenant's lock. Where others have it for long, the connection is
+        given back in between."""
+        until = time.monotonic() + LOCK_WAIT_SECONDS
+        while True:
+            async with AsyncExitStack() as stack:
+                if mode == "read":
+                    connection = await stack.enter_async_context(self._connection(tenant_id))
+                    await self._begin(connection, tenant_id, mode)
+                else:
+                    async with self._locking.take(tenant_id):
+                        connection = await stack.enter_async_context(self._connection(tenant_id))
+                        try:
+                            await self._begin(connection, tenant_id, mode)
+                        except asyncpg.LockNotAvailableError:
+                            if time.monotonic() >= until:
+                                raise
+                            continue
+                yield connection
+                return
+
+    async def _begin(self, connection: Connection, tenant_id: uuid.UUID, mode: Mode) -> None:
+        """Begin a transaction in one round trip. Where that fails, there is none."""
+        reads = mode == "read"
+        begin = [BEGIN_SNAPSHOT if reads else "BEGIN"]
+        try:
             if not await self._statistics_exist(connection):
                 begin.append(PLAN_ANEW)
             elif reads:
@@ -126,22 +173,21 @@ class PostgresDatabase:
             begin.append(f"SET LOCAL nexus.tenant = '{tenant_id}'")  # row-level security reads it
             if not reads:  # by a statement of its own: the next ones see what was stored while it waited
                 begin.append(of_tenant(f"tenant_{mode}", tenant_id))
-            try:
-                await connection.execute("; ".join(begin))  # in one round trip
-                statements = PostgresStatements(connection, tenant_id)
-                yield Transaction(statements, tenant_id, self._embedder, self._signer, mode)
-            except BaseException as error:
-                with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
-                    await connection.execute("ROLLBACK")
-                if isinstance(error, OVERTAKEN_ERRORS):
-                    raise Overtaken("Another change of the same data was in progress; try again.") from error
-                raise
-            await connection.execute("COMMIT")
+            await connection.execute("; ".join(begin))
+        except BaseException:
+            await _roll_back(connection)
+            raise
+
+    @asynccontextmanager
+    async def _connection(self, tenant_id: uuid.UUID | None = None) -> AsyncIterator[Connection]:
+        """A connection, in turns with all others who need one."""
+        async with self._places.take(tenant_id), self._pool.acquire() as connection:
+            yield connection
 
     @asynccontextmanager
     async def statement(self, tenant_id: uuid.UUID) -> AsyncIterator[Transaction]:
         """One statement that sets its tenant itself, in one round trip. Any other one sees no tenant."""
-        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
+        async with translate_postgres_errors(self._url), self._connection(tenant_id) as connection:
             yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._signer)
 
     async def _statistics_exist(self, connection: Connection) -> bool:
@@ -154,7 +200,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection that sees no tenant."""
-        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
+        async with translate_postgres_errors(self._url), self._connection() as connection:
             yield connection
 
     @asynccontextmanager
@@ -252,6 +298,11 @@ def _encode_bits(bits: Bits) -> bytes:
 
 def _decode_bits(data: bytes) -> Bits:
     return Bits(data[4:], int.from_bytes(data[:4], "big"))
+
+
+async def _roll_back(connection: Connection) -> None:
+    with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself, or it has not begun
+        await connection.execute("ROLLBACK")
 
 
 async def _no_reset(_: asyncpg.Connection) -> None:
