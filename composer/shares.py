@@ -58,16 +58,17 @@ def acting_for(
 
 class Places:
     """Places of one kind, `most` at once: a person has at most half of them, a tenant three quarters, and the
-    background work of all tenants together half. Others wait; who is waited for does so for `seconds` at most.
+    background work of all tenants together half, unless nothing else is done there (`is_background`). Others wait; who
+    is waited for does so for `seconds` at most.
 
     A task that holds a place needs no further one: what it asks for inside is given at once, and not counted.
     """
 
-    def __init__(self, most: int, seconds: float | None = None) -> None:
+    def __init__(self, most: int, seconds: float | None = None, *, is_background: bool = False) -> None:
         """`seconds` None: all wait as long as it takes."""
         self._most, self._seconds = most, seconds
-        self._of_person = self._of_background = max(1, most // 2)
-        self._of_tenant = max(1, most * 3 // 4)
+        self._of_person, self._of_tenant = max(1, most // 2), max(1, most * 3 // 4)
+        self._of_background = most if is_background else self._of_person
         self._free = most
         self._tenants = Counter[uuid.UUID | None]()
         self._people = Counter[tuple[uuid.UUID | None, uuid.UUID | None]]()

@@ -52,6 +52,7 @@ from composer.repositories.database import Transaction
 from composer.rights import table as rights
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
+from composer.shares import acting_for
 from composer.workspace import Workspace
 
 __all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]
@@ -104,16 +105,21 @@ async def run_command(
         facts = await _judged(tx, call)
     if isinstance(facts, NexusError):
         raise facts
-    call = replace(call, own_zone=facts.access.zone)
+    with acting_for(workspace.tenant_id, user):
+        return await _run(replace(call, own_zone=facts.access.zone), facts)
+
+
+async def _run(call: Call, facts: ActorFacts) -> CommandAnswer:
+    """Do what a call asks for, or say what it would open."""
     opened = rights.opening(call.acts, facts)
     if opened and CONFIRM.name not in call.flags:
         if facts.named is not None:
             call = call.naming(facts.named.slug, facts.named.id)
         answer = call.unconfirmed(opened, opened)
     else:
-        if command.names_rooms:
-            call = replace(call, presence=await app.memberships.of(workspace.tenant_id, user))
-        answer = await command.run(call)
+        if call.command.names_rooms:
+            call = replace(call, presence=await call.app.memberships.of(call.workspace.tenant_id, call.user))
+        answer = await call.command.run(call)
     return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
 
 

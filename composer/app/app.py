@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -39,7 +39,7 @@ from composer.ingest.tenants import TenantDirectory
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
-from composer.memory.learner import Learner
+from composer.memory.learner import MAX_CONCURRENT, Learner
 from composer.model import Incoming
 from composer.people.credentials.last_use import LastUse
 from composer.people.credentials.resolver import Resolver
@@ -56,6 +56,7 @@ from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
+from composer.shares import Places, acting_for, current_party
 from composer.signals import ErasureSignal, InteractivePriority, end_tasks
 from composer.stores.audit_keys import AuditHeadsFile
 from composer.stores.backup.backup import DatabaseBackup
@@ -80,7 +81,7 @@ from composer.turn.scheduled.due_posts import DuePosts
 from composer.turn.tool_servers import ToolServers
 from composer.turn.worker import TurnWorker
 from composer.usage.operations import OperationMeter
-from composer.workspace import Workspace
+from composer.workspace import Workspace, user_id
 
 logger = structlog.get_logger()
 
@@ -136,23 +137,25 @@ class App:
         run: ImportRun | None = None,
         admit: Callable[[Transaction], Awaitable[None]] | None = None,
     ) -> Received:
-        """Store a batch of messages, and start answering and indexing them (see composer.ingest.receive)."""
-        received = await receiving.receive(
-            self.database,
-            self.cache,
-            workspace,
-            self.directory.agents(workspace.tenant_id),
-            batch,
-            announce=self.turns.announce,
-            follow_up=timedelta(minutes=self.settings.follow_up_minutes),
-            answer=answer,
-            is_unread=lambda each: run is None and self.file_texts.is_unread(each, spoken=answer),
-            run=run,
-            admit=admit,
-            now=self.clock.now(),
-        )
-        self._read_files(workspace.tenant_id, received)
-        self.turns.start(received.turns, received.leases, received.questions)
+        """Store a batch of messages, and start answering and indexing them (see composer.ingest.receive), for whoever
+        sent the first of them where it is not known for whom that is done."""
+        with _acting_for_sender(workspace, batch):
+            received = await receiving.receive(
+                self.database,
+                self.cache,
+                workspace,
+                self.directory.agents(workspace.tenant_id),
+                batch,
+                announce=self.turns.announce,
+                follow_up=timedelta(minutes=self.settings.follow_up_minutes),
+                answer=answer,
+                is_unread=lambda each: run is None and self.file_texts.is_unread(each, spoken=answer),
+                run=run,
+                admit=admit,
+                now=self.clock.now(),
+            )
+            self._read_files(workspace.tenant_id, received)
+            self.turns.start(received.turns, received.leases, received.questions)
         if answer and received.new:
             self.indexer.due(workspace.tenant_id)
         return received
@@ -240,6 +243,12 @@ async def open_app(
         yield app
 
 
+def _acting_for_sender(workspace: Workspace, batch: Sequence[Incoming]) -> AbstractContextManager[None]:
+    if not batch or current_party().person is not None:
+        return nullcontext()
+    return acting_for(workspace.tenant_id, user_id(workspace, batch[0].user))
+
+
 def _on_notice(turns: TurnWorker, notice: str) -> None:
     """Hear what a process says to all."""
     if notice == ERASED:
@@ -276,6 +285,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
     stack.push_async_callback(operations.close)
     last_use = LastUse(database, clock)
     stack.push_async_callback(last_use.settle)
+    learning = Places(MAX_CONCURRENT, is_background=True)
     gateway_source = GatewaySource(database, operations, clock, directory.plan, is_on=extraction is not Extraction.OFF)
     entry_search = EntrySearch(database, models.embedder, directory.retrieval, directory.zone, clock)
     return App(
@@ -300,7 +310,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         gateway_meter=GatewayMeter(models.calls, tokenizer_for),
         gateway_memory=GatewayMemory(database, entry_search, clock),
         gateway_source=gateway_source,
-        gateway_learner=build_gateway_learner(base, gateway_source, extractor, indexer),
+        gateway_learner=build_gateway_learner(base, gateway_source, extractor, indexer, learning),
         operations=operations,
         indexer=indexer,
         locks=base.locks,
@@ -312,7 +322,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
         credentials=Resolver(database, directory, settings, clock, last_use),
         observer=base.observer,
-        extractions=None if extractor is None else build_extraction(base, extractor, indexer),
+        extractions=None if extractor is None else build_extraction(base, extractor, indexer, learning),
         notice=extraction_notice(settings),
     )
 

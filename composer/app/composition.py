@@ -28,6 +28,7 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.settings import Settings
+from composer.shares import Places
 from composer.signals import InteractivePriority
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.database.postgres import PostgresDatabase
@@ -267,18 +268,20 @@ def build_extractor(stack: AsyncExitStack, settings: Settings, models: Models) -
     return extractor
 
 
-def build_extraction(base: Foundation, extractor: Mem0Extractor, indexer: Indexer) -> Learner[ExtractionScope]:
+def build_extraction(
+    base: Foundation, extractor: Mem0Extractor, indexer: Indexer, places: Places
+) -> Learner[ExtractionScope]:
     """Build what extracts memories from conversations in the background."""
     rules = BatchRules(base.settings.extraction_batch, tokenizer_for(extraction_model(base.settings)))
     source = ConversationSource(base.directory.quarantine, rules)
-    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due)
+    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due, places)
 
 
 def build_gateway_learner(
-    base: Foundation, source: GatewaySource, extractor: Mem0Extractor | None, indexer: Indexer
+    base: Foundation, source: GatewaySource, extractor: Mem0Extractor | None, indexer: Indexer, places: Places
 ) -> Learner[ExchangeOwner]:
     """Build what learns from the gateway in the background."""
-    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due)
+    return Learner(base.database, base.clock, uuid.uuid4, source, extractor, base.directory.zone, indexer.due, places)
 
 
 def build_due_posts(base: Foundation, turns: TurnWorker) -> DuePosts:

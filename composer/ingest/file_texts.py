@@ -26,6 +26,7 @@ from composer.ports.models import UsageAccount, WorkKind
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
+from composer.shares import Places
 from composer.signals import end_tasks
 from composer.text.file_kinds import MAX_DOCUMENT_BYTES, kind_of, too_large
 from composer.usage.transcription import TranscriptionMeter
@@ -62,7 +63,7 @@ class FileTexts:
         self._database, self._reader, self._meter = database, reader, meter
         self._written, self._locks = written, locks
         self._sources: dict[str, FileSource] = {}
-        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._places = Places(MAX_AT_ONCE)
         self._tasks: LRUCache[uuid.UUID, asyncio.Task[None]] = LRUCache(MAX_REMEMBERED)
         self._open: dict[uuid.UUID, set[asyncio.Task[None]]] = {}  # by conversation
 
@@ -143,7 +144,7 @@ class FileTexts:
         with suppress(Unavailable):
             await self._locks.take([id])  # shows that it is being done; where another process does it, both may
         try:
-            async with self._slots, asyncio.timeout(MAX_READING_SECONDS):
+            async with self._places.take(tenant), asyncio.timeout(MAX_READING_SECONDS):
                 await self._read_stored(tenant, id, adapter)
         except Unavailable as error:  # the database, in an outage or a long erasure: it is taken over (`take_over`)
             logger.warning("file.reading_interrupted", message=str(id), error=for_operator(error))

@@ -17,6 +17,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import MeteredEmbedder
 from composer.repositories.database import Database
 from composer.repositories.table_statistics import TableStatistics
+from composer.shares import acting_for
 from composer.signals import InteractivePriority
 
 logger = structlog.get_logger()
@@ -150,33 +151,39 @@ class Indexer:
         """Erase what was answered; index one batch of a tenant's messages and, when that was the last one, embed some
         of its items.
         """
-        async with self._exclusive:
+        with acting_for(tenant, background=True):
+            async with self._exclusive:
+                return await self._round_alone(tenant, progress, embed=embed)
+
+    async def _round_alone(
+        self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool
+    ) -> Left:
+        await self._priority.wait()
+        async with self._database.statement(tenant) as tx:
+            waiting = await tx.recall.waiting()
+        if waiting.answered:
+            await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
+        if not (waiting.messages or waiting.items):
+            return Left.NOTHING
+        left = Left.NOTHING
+        if waiting.messages:
+            count = await index_next(self._database, tenant, self._extraction, self._quarantined(tenant))
+            await self._statistics.rows_written(count)
+            if progress is not None and count:
+                progress(count, 0)
+            if count == INDEX_BATCH_SIZE:
+                return Left.MORE
+            # Whoever holds some may index them, or may not: with these the next round says whether any are left.
+            left = Left.MORE if count else Left.HELD
             await self._priority.wait()
-            async with self._database.statement(tenant) as tx:
-                waiting = await tx.recall.waiting()
-            if waiting.answered:
-                await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
-            if not (waiting.messages or waiting.items):
-                return Left.NOTHING
-            left = Left.NOTHING
-            if waiting.messages:
-                count = await index_next(self._database, tenant, self._extraction, self._quarantined(tenant))
-                await self._statistics.rows_written(count)
-                if progress is not None and count:
-                    progress(count, 0)
-                if count == INDEX_BATCH_SIZE:
-                    return Left.MORE
-                # Whoever holds some may index them, or may not: with these the next round says whether any are left.
-                left = Left.MORE if count else Left.HELD
-                await self._priority.wait()
-            for _ in range(MAX_EMBED_CALLS if embed else 0):
-                done = await self._embed_next(tenant)
-                if progress is not None and done.items:
-                    progress(0, done.items)
-                if not done.more:
-                    return left
-                await self._priority.wait()
-            return Left.MORE if embed else left
+        for _ in range(MAX_EMBED_CALLS if embed else 0):
+            done = await self._embed_next(tenant)
+            if progress is not None and done.items:
+                progress(0, done.items)
+            if not done.more:
+                return left
+            await self._priority.wait()
+        return Left.MORE if embed else left
 
     async def _embed_next(self, tenant: uuid.UUID) -> EmbeddedCount:
         """Embed some items. When the budget is used up they wait without a vector, where words find them, until the job

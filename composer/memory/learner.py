@@ -24,6 +24,7 @@ from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatc
 from composer.ports.models import Vectors
 from composer.repositories.database import Database, Transaction
 from composer.repositories.learning import LearningScope, ReadyRule
+from composer.shares import Places, acting_for
 from composer.text.work import off_loop
 
 logger = structlog.get_logger()
@@ -34,7 +35,7 @@ CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may
 RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
 MAX_DELAY: Final = timedelta(minutes=10)  # of a tenant whose work fails
 MAX_ATTEMPTS: Final = 6  # in a row, then the scope is parked
-MAX_CONCURRENT: Final = 4  # batches of one tenant
+MAX_CONCURRENT: Final = 4  # batches of all tenants
 POLL_SECONDS: Final = 15.0
 
 
@@ -105,11 +106,13 @@ class Learner(Generic[S]):
         extractor: Extractor | None,
         zone: Callable[[uuid.UUID], tzinfo],
         on_stored: Callable[[uuid.UUID], None],
+        places: Places,
     ) -> None:
         """`new_id` names an attempt; `extractor` None: patterns extract; `zone` is a tenant's time zone; `on_stored` is
-        called with a tenant that has something new to embed."""
+        called with a tenant that has something new to embed; each batch takes one of `places`."""
         self._database, self._clock, self._new_id = database, clock, new_id
         self._source, self._extractor, self._zone, self._on_stored = source, extractor, zone, on_stored
+        self._places = places
         self._unparked: set[uuid.UUID] = set()  # tenants whose parked scopes were let go since the start
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._retry_at: dict[uuid.UUID, datetime] = {}
@@ -125,19 +128,23 @@ class Learner(Generic[S]):
             await asyncio.sleep(POLL_SECONDS)
 
     async def learn_all(self) -> None:
-        """Learn from every batch that is due. A tenant whose work fails is left alone for a while; others go on."""
-        for tenant, _ in await self._database.tenants():
-            if self._clock.now() < self._retry_at.get(tenant, EARLIEST):
-                continue
-            try:
+        """Learn from every batch that is due, of all tenants side by side. A tenant whose work fails is left alone for
+        a while; others go on."""
+        await asyncio.gather(*(self._learn_of(tenant) for tenant, _ in await self._database.tenants()))
+
+    async def _learn_of(self, tenant: uuid.UUID) -> None:
+        if self._clock.now() < self._retry_at.get(tenant, EARLIEST):
+            return
+        try:
+            with acting_for(tenant, background=True):
                 await self._learn_all_of(tenant)
-            except Exception as error:  # whatever it is, the work of other tenants is done
-                self._log_failure(error)
-                failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1
-                self._retry_at[tenant] = self._clock.now() + min(RETRY_DELAY * 2 ** min(failures, 10), MAX_DELAY)
-            else:
-                self._failures.pop(tenant, None)
-                self._retry_at.pop(tenant, None)
+        except Exception as error:  # whatever it is, the work of other tenants is done
+            self._log_failure(error)
+            failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1
+            self._retry_at[tenant] = self._clock.now() + min(RETRY_DELAY * 2 ** min(failures, 10), MAX_DELAY)
+        else:
+            self._failures.pop(tenant, None)
+            self._retry_at.pop(tenant, None)
 
     async def _learn_all_of(self, tenant: uuid.UUID) -> None:
         if tenant not in self._unparked:
@@ -156,6 +163,12 @@ class Learner(Generic[S]):
         return sum(await asyncio.gather(*(self._learn(tenant, scope) for scope in scopes)))
 
     async def _learn(self, tenant: uuid.UUID, scope: S) -> int:
+        """Learn from a batch of a scope, once it has a place: a claim does not last for ever."""
+        with acting_for(tenant, scope.user or scope.conversation_id, background=True):
+            async with self._places.take():
+                return await self._learn_next(tenant, scope)
+
+    async def _learn_next(self, tenant: uuid.UUID, scope: S) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._database.transaction(tenant) as tx:
             failures = await tx.learning.claim(scope, claim, now, now + CLAIM_DURATION)

@@ -25,6 +25,7 @@ from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import OpenTurn
+from composer.shares import Party, Places, acting_for, current_party
 from composer.signals import InteractivePriority, end_tasks
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
@@ -65,15 +66,17 @@ class _FreshTurn:
 class _KnownConversation:
     """A conversation with open turns, as far as this process knows them.
 
-    `tasks` answer them, each one of another person at a time: `askers` are those whose turn is being answered or waits
-    for its next attempt. `changed` is set when there may be others than were read. `own` are the turns that only this
-    process answers, each with a lock of its own. `left` is an open turn that others are to answer; with `waits`, own
-    turns come after it. `scopes` end what is being done as the owner.
+    `people` are those who ask, as far as they are known. `tasks` answer them, each one of another person at a time:
+    `askers` are those whose turn is being answered or waits for its next attempt. `changed` is set when there may be
+    others than were read. `own` are the turns that only this process answers, each with a lock of its own. `left` is an
+    open turn that others are to answer; with `waits`, own turns come after it. `scopes` end what is being done as the
+    owner.
     """
 
     tenant: uuid.UUID
     id: uuid.UUID
     open: dict[uuid.UUID, Turn] = field(default_factory=dict)
+    people: dict[uuid.UUID, uuid.UUID | None] = field(default_factory=dict)  # by turn
     received: dict[uuid.UUID, _FreshTurn] = field(default_factory=dict)
     own: set[uuid.UUID] = field(default_factory=set)
     ended: set[uuid.UUID] = field(default_factory=set)
@@ -86,6 +89,11 @@ class _KnownConversation:
     askers: set[uuid.UUID | None] = field(default_factory=set)
     scopes: set[asyncio.Timeout] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def next_asker(self) -> uuid.UUID | None:
+        """Who asks what is answered next; None where that is not known, or nobody."""
+        return next((who for id in self.open if (who := self.people.get(id)) not in self.askers), None)
 
 
 class _NextTurn(Enum):
@@ -125,8 +133,8 @@ class TurnWorker:
         concurrent: int,
     ) -> None:
         """`agents` gives a tenant's agents by id, in their order. `on_answered` is called with the tenant of each
-        answered turn. At most `concurrent` turns are answered at once; one that waits for its next attempt does not
-        count."""
+        answered turn. At most `concurrent` turns are answered at once, in turns by tenant and by who asks
+        (composer.shares); one that waits for its next attempt does not count."""
         self._database = database
         self._locks = locks
         self._responder = responder
@@ -137,7 +145,7 @@ class TurnWorker:
         self._adapters: dict[str, _ServedAdapter] = {}
         self._conversations: dict[uuid.UUID, _KnownConversation] = {}
         self._unposted: set[uuid.UUID] = set()
-        self._slots = asyncio.Semaphore(concurrent)
+        self._places = Places(concurrent)
         self._stopped = False
 
     @property
@@ -186,8 +194,8 @@ class TurnWorker:
         for turn in own:
             self._conversations[turn.conversation_id].own.add(turn.id)
         wanted = [turn.id for turn in own]
-        if not self._slots.locked():  # whoever is busy leaves a conversation to others
-            wanted += [turn.conversation_id for turn in here]
+        # Whoever is busy leaves a conversation to others.
+        wanted += [turn.conversation_id for turn in here if self._places.has_one_for(current_party(turn.tenant_id))]
         leases: Leases = {}
         if wanted:
             with suppress(Unavailable):
@@ -211,10 +219,13 @@ class TurnWorker:
                 continue
             known = self._known(turn.tenant_id, turn.conversation_id)
             known.open[turn.id] = turn
+            if (question := questions.get(turn.message_id)) is not None:
+                known.people[turn.id] = question.user_id
             self._adapters[turn.adapter].delivery.on_wait(turn)
             if (lock := leases.get(turn.conversation_id)) is not None:
-                at_once = not known.tasks and len(known.open) == 1 and not self._slots.locked()
-                known.received[turn.id] = _FreshTurn(lock, questions.get(turn.message_id) if at_once else None)
+                is_next = self._places.has_one_for(Party(turn.tenant_id, known.people.get(turn.id)))
+                at_once = not known.tasks and len(known.open) == 1 and is_next
+                known.received[turn.id] = _FreshTurn(lock, question if at_once else None)
         for turn in turns:
             if turn.conversation_id in self._conversations:
                 self._look_at(self._conversations[turn.conversation_id])
@@ -332,31 +343,35 @@ class TurnWorker:
     async def _answer_next(self, conversation: _KnownConversation) -> _NextTurn:
         """Become the owner of a conversation, and answer the next turn there of somebody who is not being answered.
         Raises _OwnershipLost and _Postponed."""
-        async with self._slots:
-            conversation.changed.clear()
-            wanted = [conversation.id, *conversation.own]
+        with acting_for(conversation.tenant, conversation.next_asker):
+            async with self._places.take():
+                return await self._answer_in_place(conversation)
+
+    async def _answer_in_place(self, conversation: _KnownConversation) -> _NextTurn:
+        conversation.changed.clear()
+        wanted = [conversation.id, *conversation.own]
+        try:
+            locks = await self._locks.take(wanted)
+        except Unavailable as error:
+            raise _Postponed(error, next(iter(conversation.open.values()), None)) from error
+        conversation.own &= locks.keys()  # what was lost meanwhile, another process may answer
+        if conversation.id not in locks:
+            conversation.open = {id: turn for id, turn in conversation.open.items() if id in conversation.own}
+            return _NextTurn.NOT_OWNER
+        async with self._as_owner(conversation, locks[conversation.id]):
             try:
-                locks = await self._locks.take(wanted)
+                turns = await self._open_turns(conversation)
             except Unavailable as error:
                 raise _Postponed(error, next(iter(conversation.open.values()), None)) from error
-            conversation.own &= locks.keys()  # what was lost meanwhile, another process may answer
-            if conversation.id not in locks:
-                conversation.open = {id: turn for id, turn in conversation.open.items() if id in conversation.own}
-                return _NextTurn.NOT_OWNER
-            async with self._as_owner(conversation, locks[conversation.id]):
-                try:
-                    turns = await self._open_turns(conversation)
-                except Unavailable as error:
-                    raise _Postponed(error, next(iter(conversation.open.values()), None)) from error
-                # From here to the choice nothing is awaited: another task may have answered what was read.
-                turns = [each for each in turns if each.turn.id not in conversation.ended]
-                free = [each for each in turns if each.asker not in conversation.askers]
-                if len(turns) > 1 or conversation.waits:
-                    conversation.changed.set()
-                if not free:
-                    return _NextTurn.WAITS if conversation.waits else _NextTurn.NOTHING
-                await self._answer_beside(conversation, free)
-                return _NextTurn.ANSWERED
+            # From here to the choice nothing is awaited: another task may have answered what was read.
+            turns = [each for each in turns if each.turn.id not in conversation.ended]
+            free = [each for each in turns if each.asker not in conversation.askers]
+            if len(turns) > 1 or conversation.waits:
+                conversation.changed.set()
+            if not free:
+                return _NextTurn.WAITS if conversation.waits else _NextTurn.NOTHING
+            await self._answer_beside(conversation, free)
+            return _NextTurn.ANSWERED
 
     async def _answer_beside(self, conversation: _KnownConversation, free: Sequence[OpenTurn]) -> None:
         """Make one attempt to answer the first of these turns, while another task answers those of other people. Raises
@@ -413,6 +428,7 @@ class TurnWorker:
         messages, agents = [each.turn.message_id for each in turns], list(self._agents(conversation.tenant))
         turns.sort(key=lambda each: (messages.index(each.turn.message_id), _place(agents, each.turn.agent_id)))
         conversation.open = {each.turn.id: each.turn for each in turns}
+        conversation.people = {each.turn.id: each.asker for each in turns}
         return turns
 
     async def _is_left_to_another(self, conversation: _KnownConversation, turn: Turn) -> bool:

@@ -6,8 +6,9 @@ SELECT :tenant_id, id, conversation_id, namespace, visibility, at FROM messages 
 ON CONFLICT DO NOTHING
 
 -- name: extraction_due
--- List the scopes that are ready for extraction, longest waiting first: enough messages are queued, no message came for
--- a while, or the oldest has waited for long; not parked, not waiting after a failure, not claimed.
+-- List the scopes that are ready for extraction, in turns by room and by whose DMs and sessions they are, longest waiting
+-- first: enough messages are queued, no message came for a while, or the oldest has waited for long; not parked, not waiting
+-- after a failure, not claimed.
 SELECT q.conversation_id, q.namespace, q.visibility
 FROM extraction_queue AS q
 LEFT JOIN learning_batches AS b ON b.tenant_id = :tenant_id
@@ -16,7 +17,8 @@ WHERE q.tenant_id = :tenant_id AND b.parked_at IS NULL AND (b.due_at IS NULL OR 
       AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
 GROUP BY q.conversation_id, q.namespace, q.visibility
 HAVING count(*) >= :batch_size OR max(q.queued_at) <= :quiet_since OR min(q.queued_at) <= :waiting_since
-ORDER BY min(q.queued_at), q.conversation_id, q.namespace, q.visibility
+ORDER BY row_number() OVER (PARTITION BY split_part(q.namespace, ':', 2) ORDER BY min(q.queued_at)),
+         min(q.queued_at), q.conversation_id, q.namespace, q.visibility
 LIMIT :limit
 
 -- name: extraction_messages

@@ -32,8 +32,8 @@ ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING learnt_at IS NULL
 
 -- name: gateway_exchanges_due
--- List whose exchanges, by tool, are to be learnt from: enough of them wait, none came for a while, or the oldest has waited
--- for long; not parked, not waiting after a failure, not claimed.
+-- List whose exchanges, by tool, are to be learnt from, in turns by user, longest waiting first: enough of them wait, none
+-- came for a while, or the oldest has waited for long; not parked, not waiting after a failure, not claimed.
 SELECT e.user_id, e.vendor
 FROM gateway_exchanges AS e
 LEFT JOIN learning_batches AS b ON b.tenant_id = :tenant_id AND b.scope = 'gateway ' || e.user_id || ' ' || e.vendor
@@ -41,7 +41,8 @@ WHERE e.tenant_id = :tenant_id AND e.learnt_at IS NULL AND b.parked_at IS NULL A
       AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
 GROUP BY e.user_id, e.vendor
 HAVING count(*) >= :batch_size OR max(e.said_at) <= :quiet_since OR min(e.said_at) <= :waiting_since
-ORDER BY min(e.said_at), e.user_id, e.vendor LIMIT :limit
+ORDER BY row_number() OVER (PARTITION BY e.user_id ORDER BY min(e.said_at)), min(e.said_at), e.user_id, e.vendor
+LIMIT :limit
 
 -- name: gateway_exchanges_oldest
 -- Get the oldest exchanges of a user and a tool that wait.

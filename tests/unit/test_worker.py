@@ -23,8 +23,9 @@ from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
 from tests.support.harness import START
 
-CONCURRENT = 3
-TENANT = uuid.UUID(int=1)
+PLACES = 4
+CONCURRENT = 3  # what one tenant has of them
+TENANT, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 AGENT = Agent(uuid.UUID(int=2), "nexus", "Nexus", "", "", 8_000)
 
 
@@ -78,6 +79,11 @@ class Stage:
     worker: TurnWorker
     database: OpenTurns
 
+    def ask(self, turn: Turn, asker: uuid.UUID) -> None:
+        """Start a turn of somebody."""
+        self.database.askers[turn.id] = asker
+        self.start(turn, questions=[replace(question_of(turn), user_id=asker)])
+
     def start(self, *turns: Turn, questions: Collection[Message] = ()) -> None:
         """Start turns that were stored while their conversations were locked."""
         self.database.stored += turns
@@ -129,7 +135,7 @@ def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
     return {AGENT.id: AGENT}
 
 
-def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]], concurrent: int = CONCURRENT) -> Stage:
+def stage_of(responder: object, answered: Callable[[], Collection[uuid.UUID]], concurrent: int = PLACES) -> Stage:
     """A worker that answers so many turns at once. `answered` gives the turns that are."""
     database = OpenTurns(answered)
     worker = TurnWorker(
@@ -176,12 +182,26 @@ class SlowResponder:
         self.asked: list[Message | None] = []
         self.answered: list[uuid.UUID] = []
         self.go_on = asyncio.Event()
+        self._ends: dict[int, asyncio.Event] = {}
+
+    def let_go(self, number: int) -> None:
+        """Let one turn end."""
+        self._ends[number].set()
+
+    async def _may_end(self, turn: Turn) -> None:
+        one = self._ends.setdefault(turn.id.int, asyncio.Event())
+        waits = [asyncio.create_task(each.wait()) for each in (self.go_on, one)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery, asked: Message | None = None) -> TurnReport:
         self.working += 1
         self.asked.append(asked)
         self.most = max(self.most, self.working)
-        await self.go_on.wait()
+        await self._may_end(turn)
         self.working -= 1
         self.answered.append(turn.id)
         return TurnReport(turn, TurnOutcome.DELIVERED)
@@ -200,6 +220,51 @@ async def test_as_many_turns_are_answered_at_once_as_the_setting_allows() -> Non
     responder.go_on.set()
     await worker.settle()
     assert (responder.most, worker.open) == (CONCURRENT, 0)
+
+
+async def test_slow_questions_of_one_person_leave_places_to_everybody_else() -> None:
+    """Of 70 questions in as many sessions half of the places are taken; who asks in the same tenant is answered, and
+    who asks in another one, also where the tenant has all that it may."""
+    responder = HangingResponder(range(1_000, 2_000))
+    stage = stage_of(responder, lambda: responder.answered, concurrent=32)
+    stage.worker.serve("slow", cast(Delivery, SilentDelivery()))
+    one, others = uuid.UUID(int=50), [uuid.UUID(int=51), uuid.UUID(int=52)]
+    for number in range(1_000, 1_070):
+        stage.ask(turn(number, "slow"), one)
+    await steps()
+    assert responder.working == 16
+    stage.ask(turn(1, "slow"), others[0])
+    await steps()
+    assert [each.int for each in responder.answered] == [1]
+    for number in range(1_100, 1_140):
+        stage.ask(turn(number, "slow"), others[number % 2])
+    await steps()
+    assert responder.working == 24
+    stage.ask(replace(turn(2, "slow"), tenant_id=OTHER), uuid.UUID(int=60))
+    await steps()
+    assert [each.int for each in responder.answered] == [1, 2]
+    responder.go_on.set()
+    await stage.worker.settle()
+    assert (responder.most, stage.worker.open) == (24, 0)
+
+
+async def test_of_those_who_wait_for_a_place_whoever_has_fewest_is_answered_next() -> None:
+    responder = HangingResponder(range(100, 200))
+    stage = stage_of(responder, lambda: responder.answered)
+    stage.worker.serve("slow", cast(Delivery, SilentDelivery()))
+    ann, bob = uuid.UUID(int=50), uuid.UUID(int=51)
+    for number in range(100, 110):
+        stage.ask(turn(number, "slow"), ann)
+    stage.ask(turn(110, "slow"), bob)
+    await steps()
+    assert responder.begun == [100, 101, 110]
+    stage.ask(turn(111, "slow"), bob)
+    stage.ask(turn(1, "slow"), uuid.UUID(int=52))
+    responder.let_go(100)
+    await steps()
+    assert responder.begun[3:5] == [1, 102], "who has none, then who has one and waits for longest"
+    responder.go_on.set()
+    await stage.worker.settle()
 
 
 async def test_a_turn_that_waits_for_disk_space_is_not_said_to_be_lost() -> None:

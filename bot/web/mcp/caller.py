@@ -9,6 +9,7 @@ from bot.web.metering import Metered, count_now
 from composer.app import App
 from composer.people.credentials.principal import Principal
 from composer.repositories.operations import Operation
+from composer.shares import act_for
 
 PRINCIPAL: Final = "principal"  # of the state of a request that was let in
 
@@ -26,6 +27,7 @@ class ToolCaller:
         """The request that a call of a tool is, counted as an operation where it does not fail. Raises QuotaUsedUp
         where the plan has nothing left of it; a write finds that out in its own transaction."""
         principal, meter = await self._principal_of(context), self.app.operations
+        act_for(principal.tenant_id, principal.user)  # the SDK runs it in a task of its own
         if operation is not Operation.WRITES:
             await meter.admit(principal.tenant_id, operation)
         metered = Metered(meter, principal, operation)

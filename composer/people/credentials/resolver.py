@@ -27,6 +27,7 @@ from composer.ports.clock import Clock
 from composer.repositories.api_keys import Holder, StoredKey
 from composer.repositories.database import Database
 from composer.settings import Settings, owner_place
+from composer.shares import act_for
 from composer.workspace import tenant_id
 
 
@@ -67,7 +68,15 @@ class Resolver:
     ) -> Principal | None:
         """Whom a request's credentials stand for: the text of its bearer token, or that of its cookie. `resource` is
         the address for which tokens of connected apps are taken: those for another one, and all where it is None, stand
-        for nobody. None if neither stands for anybody. Raises Unavailable."""
+        for nobody. None if neither stands for anybody. Raises Unavailable.
+
+        From then on the task works for that person (composer.shares)."""
+        found = await self._find(bearer, cookie, resource)
+        if found is not None:
+            act_for(found.tenant_id, found.user)
+        return found
+
+    async def _find(self, bearer: str | None, cookie: str | None, resource: str | None) -> Principal | None:
         found = None if cookie is None else await self._web_session(cookie)
         if found is not None or bearer is None:
             return found
@@ -82,6 +91,8 @@ class Resolver:
         for stored, key in self._gateway_keys:
             if hmac.compare_digest(stored, digest):
                 found = key
+        if found is not None:
+            act_for(found.tenant_id, None)
         return found
 
     async def _web_session(self, text: str) -> Principal | None:

@@ -12,6 +12,7 @@ import structlog
 
 import composer
 from composer.ports.documents import DocumentText
+from composer.shares import Places
 from composer.text.decoding import decode_text
 from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS, FileKind, kind_of, too_large
 
@@ -33,7 +34,7 @@ class DocumentProcesses:
 
     def __init__(self, seconds: float = MAX_DOCUMENT_SECONDS) -> None:
         self._seconds = seconds
-        self._slots = asyncio.Semaphore(MAX_DOCUMENTS_AT_ONCE)
+        self._places = Places(MAX_DOCUMENTS_AT_ONCE)
 
     async def read(self, name: str, media_type: str, content: bytes) -> DocumentText:
         """The text of a file, and what was not read of it."""
@@ -46,7 +47,7 @@ class DocumentProcesses:
             text = await asyncio.to_thread(decode_text, content[:MAX_DECODED_BYTES])
             cut = f"only its first {MAX_DOCUMENT_CHARS:,} characters are read" if len(text) > MAX_DOCUMENT_CHARS else ""
             return DocumentText(text[:MAX_DOCUMENT_CHARS], cut)
-        async with self._slots:
+        async with self._places.take():
             with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as taken:
                 await asyncio.to_thread(_put, given, content)
                 return await self._read(kind, given, taken)

@@ -37,7 +37,6 @@ T = TypeVar("T")
 Near = Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
 Ask = Callable[[MessageBatch, Sequence[ChatMessage]], Awaitable[str]]
 
-MAX_MEM0_EXTRACTIONS: Final = 4  # batches
 MAX_MEM0_THREADS: Final = 8  # for all batches; each uses one at a time
 MAX_EXTRACTED_MESSAGE_CHARS: Final = 4_000  # of one message; of a longer one only the end is read
 MAX_EXTRACTED_CHARS: Final = 500
@@ -180,27 +179,25 @@ class Mem0Extractor:
         its first import; `seconds` is the timeout of each wait of a batch."""
         self._embedder, self._ask, self._prepare, self._seconds = embedder, ask, prepare, seconds
         self._tokenizer = tokenizer
-        self._slots = asyncio.Semaphore(MAX_MEM0_EXTRACTIONS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads = ThreadPoolExecutor(MAX_MEM0_THREADS, thread_name_prefix="mem0")
         self._running: list[_Batch] = []
 
     async def extract(self, source: MessageBatch, near: Near) -> list[ExtractedStatement]:
         """Extract the statements of messages. Raises Unavailable."""
-        async with self._slots:
-            batch = _Batch(source, near, asyncio.get_running_loop(), self._seconds)
-            self._running.append(batch)
-            try:
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._add(batch), self._mem0_loop()))
-            except Exception as error:
-                if batch.failure is not None:
-                    raise batch.failure from error
-                raise Unavailable(f"The extraction failed ({type(error).__name__}).") from error
-            finally:
-                batch.cancel()
-                self._running.remove(batch)
-            if batch.failure is not None:  # Mem0 goes on without what it could not embed; a retry gets all
-                raise batch.failure
+        batch = _Batch(source, near, asyncio.get_running_loop(), self._seconds)
+        self._running.append(batch)
+        try:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._add(batch), self._mem0_loop()))
+        except Exception as error:
+            if batch.failure is not None:
+                raise batch.failure from error
+            raise Unavailable(f"The extraction failed ({type(error).__name__}).") from error
+        finally:
+            batch.cancel()
+            self._running.remove(batch)
+        if batch.failure is not None:  # Mem0 goes on without what it could not embed; a retry gets all
+            raise batch.failure
         statements = batch.statements
         return [
             with_lineage(text, statements[text], source.messages, batch.shown)

@@ -37,6 +37,7 @@ from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatc
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import AgentSettings, RetrievalSettings, Settings
+from composer.shares import Places
 from composer.stores.embedded.servers import Servers
 from composer.stores.models.tokens import tokenizer_for
 from jobs.schedule import JOBS
@@ -684,8 +685,9 @@ def extracting(harness: AppHarness, extractor: Extractor) -> Learner[ExtractionS
     """The learner of the job that extracts, with this extractor."""
     directory = harness.app.directory
     source = ConversationSource(directory.quarantine, BatchRules(2_000, tokenizer_for("")))
+    places = Places(4, is_background=True)
     return Learner(
-        *(harness.app.database, harness.clock, uuid.uuid4, source, extractor, directory.zone, lambda _: None)
+        *(harness.app.database, harness.clock, uuid.uuid4, source, extractor, directory.zone, lambda _: None, places)
     )
 
 

@@ -22,6 +22,7 @@ from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories import table_statistics
 from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings
+from composer.shares import Places
 from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.embedded.servers import Servers
@@ -193,6 +194,7 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
                     FixedExtractor(),
                     app.directory.zone,
                     lambda _: None,
+                    Places(4, is_background=True),
                 )
                 harness = AppHarness(replace(app, extractions=learner), delivery, clock)
                 await add_sample_data(harness, raw, tenant)
