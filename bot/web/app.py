@@ -33,8 +33,11 @@ from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from composer import __version__
 from composer.app import App
+from composer.shares import Places
 
 TITLE: Final = "Nexus"
+REQUESTS_AT_ONCE: Final = 256  # of all who have a credential, open streams too
+PLACE_SECONDS: Final = 5.0  # for a request to begin where others are in progress
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
 FREE_PATHS: Final = frozenset({*health.HEALTH_PATHS, SLACK_EVENTS_PATH})
@@ -135,6 +138,7 @@ def _state(
         metrics,
         connected,
         FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute),
+        Places(REQUESTS_AT_ONCE, PLACE_SECONDS),
         ApiSessions(app),
         McpEndpoint(app),
         Gateway(app),

@@ -3,6 +3,7 @@
 import ipaddress
 import time
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -59,6 +60,7 @@ class Edge:
         if (bare := scope["path"].rstrip("/")) in self._slashed:
             inner = {**inner, "path": bare, "raw_path": bare.encode()}
         inner["state"] = dict(scope.get("state", {}))
+        held = inner["state"]["held"] = AsyncExitStack()  # until the answer is whole
 
         async def answer(message: Message) -> None:
             nonlocal status, whole
@@ -79,6 +81,7 @@ class Edge:
             elif not whole:
                 raise  # the server breaks the connection, so that nobody takes half an answer for a whole one
         finally:
+            await held.aclose()
             spent = round((time.perf_counter() - started) * 1_000, 1)
             key = inner["state"].get("key", "")
             route, method = route_of(inner), scope["method"] if scope["method"] in _METHODS else "other"

@@ -19,6 +19,7 @@ from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
 from bot.web.state import WebState
 from composer.people.credentials.principal import GatewayKey, KeyPermission, Principal
+from composer.shares import act_for
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
@@ -33,7 +34,7 @@ _DOCUMENTED: Final = HTTPBearer(scheme_name="key", description="A key of a perso
 async def principal_of(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
     that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
-    nothing left of with 429."""
+    nothing left of with 429; who has too much in progress with 503."""
     found = await _known(request, nexus)
     request.state.key = str(found.id)  # for the line in the log
     await nexus.fair_use.admit(person_of(found))
@@ -41,6 +42,8 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     if found.vendor is not None and not any(is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
     require_known_parameters(request)
+    act_for(found.tenant_id, found.user)
+    await _take_place(request, nexus)
     await admit(request, nexus.app.operations, found)
     return found
 
@@ -82,7 +85,15 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
     if found is not None:
         request.state.key = str(found.id)
         await nexus.fair_use.admit(f"key:{found.id}")
+        act_for(found.tenant_id, found.id)
+        await _take_place(request, nexus)
     return found
+
+
+async def _take_place(request: Request, nexus: WebState) -> None:
+    """Hold one of the places for requests until this one is answered, for whom it is; streams and requests that wait
+    hold theirs as long. Raises Unavailable where whoever asks has a share of them in progress for too long."""
+    await request.state.held.enter_async_context(nexus.places.take())
 
 
 async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:

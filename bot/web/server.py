@@ -295,6 +295,7 @@ async def open_port(settings: Settings, served: ASGIApp, stack: AsyncExitStack) 
             access_log=False,  # who asks is nobody's business
             server_header=False,
             proxy_headers=False,  # it is done above
+            reset_contextvars=True,  # for whom one request acts is nothing to the next one of its connection
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=CLOSE_SECONDS,
             h11_max_incomplete_event_size=HEADER_BYTES,
