@@ -105,7 +105,8 @@ CREATE TABLE settings (
 -- Accounts of people. One person may have several, one on each platform: those with the same person_id (NULL: their own id).
 -- reads_rooms: rooms of theirs may be read in their DMs. usage_erasures: how often they were taken out of model_usage, so
 -- that a call that began before does not name them again. forgot_at: when they last forgot something, for a week: nothing is
--- learnt from requests to models that were on their way then.
+-- learnt from requests to models that were on their way then. settings: what they have set for themselves (composer.model.
+-- PersonalSettings, of which the values are checked where they are set), and when; of a person's accounts, the latest counts.
 CREATE TABLE users (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -118,7 +119,10 @@ CREATE TABLE users (
     usage_erasures bigint NOT NULL DEFAULT 0,
     import_id uuid DEFAULT current_import(),
     forgot_at timestamptz,
-    PRIMARY KEY (tenant_id, id)
+    settings jsonb,
+    settings_at timestamptz,
+    PRIMARY KEY (tenant_id, id),
+    CHECK ((settings IS NULL) = (settings_at IS NULL))
 );
 CREATE INDEX users_by_import ON users (tenant_id, import_id) WHERE import_id IS NOT NULL;
 CREATE INDEX users_by_person ON users (tenant_id, person_id) WHERE person_id IS NOT NULL;
@@ -209,24 +213,6 @@ CREATE TABLE invites (
 CREATE INDEX invites_by_user ON invites (tenant_id, user_id);
 CREATE UNIQUE INDEX invites_once ON invites (tenant_id, coalesce(team_id, project_id), user_id);
 
--- A person's own settings over the API. Of a person's accounts, the row that was changed last counts.
--- recall: whether tools, and questions over the API, are given anything. strategy NULL: the tenant's. budget: tokens.
--- trash_days: how long deleted entries can be restored. keep_days: how long after their last change entries are kept that
--- tools wrote for the person alone; NULL: until somebody erases them. timezone NULL: the one that the platform says.
-CREATE TABLE personal_settings (
-    tenant_id uuid NOT NULL,
-    user_id uuid NOT NULL,
-    recall boolean NOT NULL,
-    strategy text CHECK (strategy IN ('hybrid', 'semantic', 'recent')),
-    budget int NOT NULL CHECK ((budget >= 0) AND (budget <= 16000)),
-    trash_days int NOT NULL CHECK ((trash_days >= 1) AND (trash_days <= 365)),
-    keep_days int CHECK ((keep_days >= 1) AND (keep_days <= 365)),
-    changed_at timestamptz NOT NULL,
-    timezone text,
-    PRIMARY KEY (tenant_id, user_id),
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
-
 -- Conversations and messages -------------------------------------------------------------------------------------------
 
 -- A room, a thread of a room, a DM or a session.
@@ -278,6 +264,9 @@ CREATE TABLE conversations (
     id_changed_at timestamptz,
     follow_ups boolean NOT NULL DEFAULT true,
     read_failed_at timestamptz,
+    digest_period text CHECK (digest_period IN ('daily', 'weekly')),
+    digest_hour int CHECK ((digest_hour >= 0) AND (digest_hour <= 23)),
+    digest_due_at timestamptz,
     PRIMARY KEY (tenant_id, id),
     CHECK ((kind = 'thread') = (room_id IS NOT NULL)),
     CHECK (kind IN ('dm', 'session') = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL))),
@@ -288,6 +277,7 @@ CREATE INDEX conversations_by_import ON conversations (tenant_id, import_id) WHE
 CREATE INDEX conversations_by_name ON conversations (tenant_id, platform, workspace, kind, name);
 CREATE INDEX conversations_by_project ON conversations (tenant_id, project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX conversations_by_room ON conversations (tenant_id, room_id) WHERE room_id IS NOT NULL;
+CREATE INDEX conversations_digests_due ON conversations (tenant_id, digest_due_at) WHERE digest_due_at IS NOT NULL;
 CREATE INDEX conversations_sessions_by_user ON conversations (tenant_id, user_id) WHERE kind = 'session';
 CREATE INDEX conversations_with_later_ids ON conversations (tenant_id, platform, workspace) WHERE later_ids <> '{}';
 
@@ -508,18 +498,6 @@ CREATE TABLE reminders (
 CREATE INDEX reminders_by_user ON reminders (tenant_id, user_id, id);
 CREATE INDEX reminders_due ON reminders (tenant_id, due_at) WHERE state = 'open';
 CREATE INDEX reminders_refused ON reminders (tenant_id, due_at) WHERE state = 'refused';
-
--- Digests (/nexus digest): when the summary of a room's last day or week is posted there, in the tenant's time zone.
-CREATE TABLE digests (
-    tenant_id uuid NOT NULL,
-    conversation_id uuid NOT NULL,
-    period text NOT NULL CHECK (period IN ('daily', 'weekly')),
-    hour int NOT NULL CHECK ((hour >= 0) AND (hour <= 23)),
-    due_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, conversation_id),
-    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
-);
-CREATE INDEX digests_due ON digests (tenant_id, due_at);
 
 -- Memory ---------------------------------------------------------------------------------------------------------------
 
@@ -1278,13 +1256,12 @@ BEGIN
     LOOP  -- threads and then their rooms
         DELETE FROM public.conversations AS c
         WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
-              AND c.noticed_at IS NULL AND c.notice_for IS NULL
+              AND c.noticed_at IS NULL AND c.notice_for IS NULL AND c.digest_due_at IS NULL
               AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
               AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
-              AND NOT EXISTS (SELECT FROM digests AS d WHERE d.tenant_id = tenant AND d.conversation_id = c.id)
               AND (c.kind = 'thread'
                    OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
                       AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
@@ -1423,9 +1400,9 @@ GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,
-    deployment, digests, extraction_queue, facts, gateway_exchanges, gateway_turns,
+    deployment, extraction_queue, facts, gateway_exchanges, gateway_turns,
     invites, job_runs, landmarks, learning_batches, members, memories, messages, model_usage,
-    oauth_clients, one_time_codes, openid_logins, operation_totals, personal_settings, posted_files, project_members, quarantine,
+    oauth_clients, one_time_codes, openid_logins, operation_totals, posted_files, project_members, quarantine,
     quota_notices, recall_index, reminders, requests, settings, summaries_due, team_members, turns,
     unread_files, web_sessions TO nexus_service;
 GRANT UPDATE (name) ON teams TO nexus_service;

@@ -221,7 +221,6 @@ ALTER TABLE conversations ADD COLUMN read_failed_at timestamptz;
 -- A person's own time zone: as their platform says it, and as they set it.
 ALTER TABLE identities ADD COLUMN timezone text;
 GRANT UPDATE (timezone) ON identities TO nexus_service;
-ALTER TABLE personal_settings ADD COLUMN timezone text;
 
 -- Codes that work once are kept in one table. Those of before work no more: they lasted for minutes.
 DROP TABLE link_codes;
@@ -252,13 +251,12 @@ BEGIN
     LOOP  -- threads and then their rooms
         DELETE FROM public.conversations AS c
         WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
-              AND c.noticed_at IS NULL AND c.notice_for IS NULL
+              AND c.noticed_at IS NULL AND c.notice_for IS NULL AND c.digest_due_at IS NULL
               AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
               AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
               AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
-              AND NOT EXISTS (SELECT FROM digests AS d WHERE d.tenant_id = tenant AND d.conversation_id = c.id)
               AND (c.kind = 'thread'
                    OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
                       AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
@@ -304,8 +302,27 @@ ALTER TABLE users ADD COLUMN forgot_at timestamptz;
 ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE gateway_forgets NO FORCE ROW LEVEL SECURITY;
 UPDATE users AS u SET forgot_at = f.forgot_at FROM gateway_forgets AS f WHERE f.tenant_id = u.tenant_id AND f.user_id = u.id;
-ALTER TABLE users FORCE ROW LEVEL SECURITY;
 DROP TABLE gateway_forgets;
+
+-- What people have set for themselves, and the digests of rooms, are said of them too.
+ALTER TABLE users ADD COLUMN settings jsonb, ADD COLUMN settings_at timestamptz, ADD CHECK ((settings IS NULL) = (settings_at IS NULL));
+ALTER TABLE personal_settings NO FORCE ROW LEVEL SECURITY;
+UPDATE users AS u
+SET settings_at = p.changed_at,
+    settings = jsonb_build_object('recall', p.recall, 'strategy', p.strategy, 'budget', p.budget, 'trash_days', p.trash_days,
+                                  'keep_days', p.keep_days, 'timezone', NULL)
+FROM personal_settings AS p WHERE p.tenant_id = u.tenant_id AND p.user_id = u.id;
+ALTER TABLE users FORCE ROW LEVEL SECURITY;
+DROP TABLE personal_settings;
+ALTER TABLE conversations ADD COLUMN digest_period text CHECK (digest_period IN ('daily', 'weekly')),
+    ADD COLUMN digest_hour int CHECK ((digest_hour >= 0) AND (digest_hour <= 23)), ADD COLUMN digest_due_at timestamptz;
+CREATE INDEX conversations_digests_due ON conversations (tenant_id, digest_due_at) WHERE digest_due_at IS NOT NULL;
+ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE digests NO FORCE ROW LEVEL SECURITY;
+UPDATE conversations AS c SET digest_period = d.period, digest_hour = d.hour, digest_due_at = d.due_at
+FROM digests AS d WHERE d.tenant_id = c.tenant_id AND d.conversation_id = c.id;
+ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
+DROP TABLE digests;
 
 -- Whether a column may hold what people wrote, or vectors or digests of it: every one of these types but a few of ours.
 CREATE FUNCTION holds_words(name name, type oid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN

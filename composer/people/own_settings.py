@@ -31,7 +31,7 @@ async def change_own_settings(
     if after == before:
         return before
     names = [name for name in changed if getattr(before, name) != getattr(after, name)]
-    await tx.own_settings.put(access.user, after, names, now)
+    await tx.people.set_own(access.user, after, names, now)
     if after.timezone != before.timezone:
         for user in access.users:
             await follow_zone(tx, access.tenant_id, user, now, zone)

@@ -34,7 +34,6 @@ from composer.repositories.operations import OperationTotals
 from composer.repositories.own_data import OwnData
 from composer.repositories.people import People
 from composer.repositories.permissions import Permissions
-from composer.repositories.personal_settings import OwnSettings
 from composer.repositories.posted_files import PostedFiles
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
@@ -103,7 +102,6 @@ class Transaction:
     imports = cached_property[Imports](lambda tx: Imports(tx._sql, tx.audit))
     operations = cached_property[OperationTotals](lambda tx: OperationTotals(tx._sql))
     own_data = cached_property[OwnData](lambda tx: OwnData(tx._sql))
-    own_settings = cached_property[OwnSettings](lambda tx: OwnSettings(tx._sql, tx.audit))
     landmarks = cached_property[Landmarks](lambda tx: Landmarks(tx._sql))
     learning = cached_property[LearningBatches](lambda tx: LearningBatches(tx._sql))
     one_time_codes = cached_property[OneTimeCodes](lambda tx: OneTimeCodes(tx._sql, tx.audit))

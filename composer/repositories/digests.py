@@ -68,22 +68,20 @@ class Digests:
 
     async def end(self, room: uuid.UUID) -> None:
         """Let no digest of a room be posted any more."""
-        await self._sql.execute("digest_end", conversation_id=room)
+        await self._sql.execute("digest_set", conversation_id=room, period=None, hour=None, due_at=None)
 
     async def get(self, room: uuid.UUID) -> Digest | None:
         """The digest of a room."""
-        row = await self._sql.fetch_one("digest_get", conversation_id=room)
-        return None if row is None else _digest(row)
+        return await self._sql.fetch_one_as(Digest, "digest_get", conversation_id=room)
 
     async def take_due(
         self, now: datetime, served: Sequence[str], room: uuid.UUID | None, excluded: Sequence[uuid.UUID]
     ) -> Digest | None:
         """The earliest digest that is due where this process delivers and that no other process holds, except for those
         of some rooms, locked until the transaction ends; of one `room` only, if it is given."""
-        row = await self._sql.fetch_one(
-            "digest_take_due", now=now, served=list(served), excluded_ids=list(excluded), position_id=room
+        return await self._sql.fetch_one_as(
+            Digest, "digest_take_due", now=now, served=list(served), excluded_ids=list(excluded), position_id=room
         )
-        return None if row is None else _digest(row, row["platform"])
 
     async def awaits_summaries(
         self, room: uuid.UUID, namespace: str, tiers: Sequence[str], since: datetime, until: datetime
@@ -132,10 +130,6 @@ class Digests:
             "messages_last_own", room_id=room, namespace=namespace, user_ids=list(users)
         )
         return at
-
-
-def _digest(row: Row, platform: str = "") -> Digest:
-    return Digest(row["conversation_id"], DigestPeriod(row["period"]), row["hour"], row["due_at"], platform)
 
 
 def _address(row: Row) -> MessageAddress:

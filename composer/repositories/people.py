@@ -1,16 +1,16 @@
 """The tenant and its people: users, their identities on the platforms, and the links between them."""
 
+import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
 
-from composer.model import Agent, Role, Trust, User
+from composer.model import DEFAULT_SETTINGS, Agent, PersonalSettings, Role, Trust, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.conversations import ConversationRow, locked_conversations
-from composer.repositories.personal_settings import settings_from_row
 from composer.text.zones import zone_named
 from composer.visibility import EntryAccess, ProjectFacts
 
@@ -186,7 +186,9 @@ class People:
 
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
         """Make a user an admin of the tenant, or no longer one."""
-        await self._sql.execute("user_set", user_id=user, admin=admin, reads_rooms=None)
+        await self._sql.execute(
+            "user_set", user_id=user, admin=admin, reads_rooms=None, settings=None, settings_at=None
+        )
         await self._audit.record(AuditAct.ADMIN_GRANTED if admin else AuditAct.ADMIN_REVOKED, users=[user])
 
     async def has_opted_out(self, users: Sequence[uuid.UUID]) -> bool:
@@ -201,8 +203,21 @@ class People:
     async def set_reads_rooms(self, user: uuid.UUID, reads_rooms: bool) -> None:
         """Record whether this user's own DMs read the rooms that they are in. Linked users keep their own setting: what
         somebody sees on one platform, they did not ask to see on the other."""
-        await self._sql.execute("user_set", user_id=user, admin=None, reads_rooms=reads_rooms)
+        await self._sql.execute(
+            "user_set", user_id=user, admin=None, reads_rooms=reads_rooms, settings=None, settings_at=None
+        )
         await self._audit.record(AuditAct.PERSON_ROOMS_ON if reads_rooms else AuditAct.PERSON_ROOMS_OFF, users=[user])
+
+    async def set_own(self, user: uuid.UUID, own: PersonalSettings, changed: Sequence[str], now: datetime) -> None:
+        """Set everything that a person, by one of their users, has set for themselves. `changed` names the fields that
+        are new. It is read with the facts that access is judged by (`entry_access`), so that it holds for the next
+        request, in every process."""
+        values = {name: value for name, value in asdict(own).items() if name != "changed_at"}
+        await self._sql.execute(
+            "user_set", user_id=user, admin=None, reads_rooms=None, settings=json.dumps(values), settings_at=now
+        )
+        details = dict.fromkeys(changed, True)
+        await self._audit.record(AuditAct.OWN_SETTINGS, actor=user, users=[user], details=details)
 
     async def serialize(self, users: Sequence[uuid.UUID]) -> None:
         """Wait until every other transaction that has called this for a person, who has these users, has ended: what
@@ -229,6 +244,9 @@ class People:
         row = await self._sql.fetch_one("entry_access", user_id=user)
         if row is None:
             return None
+        own = DEFAULT_SETTINGS
+        if row["settings"] is not None:
+            own = PersonalSettings(**json.loads(row["settings"]), changed_at=row["settings_at"])
         return EntryAccess(
             tenant_id,
             user,
@@ -239,9 +257,9 @@ class People:
             tuple(row["shared_with"]),
             tuple(ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["projects"]),
             project,
-            settings_from_row(row),
+            own,
             row["name"],
-            zone_named(row["timezone"] or row["platform_zone"]),
+            zone_named(own.timezone or row["platform_zone"]),
         )
 
     async def link(self, user: uuid.UUID, other: uuid.UUID) -> bool:

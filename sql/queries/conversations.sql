@@ -248,9 +248,10 @@ SELECT conversation.*,
         WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
        ARRAY(SELECT id FROM linked_users ORDER BY id) AS linked_users,
        coalesce(
-           (SELECT s.timezone FROM personal_settings AS s
-            WHERE s.tenant_id = :tenant_id AND s.user_id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid)
-            ORDER BY s.changed_at DESC, s.user_id LIMIT 1),
+           (SELECT s.settings ->> 'timezone' FROM users AS s
+            WHERE s.tenant_id = :tenant_id AND s.id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid)
+                  AND s.settings IS NOT NULL
+            ORDER BY s.settings_at DESC, s.id LIMIT 1),
            (SELECT i.timezone FROM identities AS i
             WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (ARRAY(SELECT id FROM linked_users) || :asker_id::uuid) AND i.timezone IS NOT NULL
             ORDER BY i.user_id <> :asker_id, i.platform, i.workspace LIMIT 1)) AS zone,

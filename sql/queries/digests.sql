@@ -1,31 +1,26 @@
 -- name: digest_set
--- Let the digest of a room be posted, for the first time when it is due.
-INSERT INTO digests (tenant_id, conversation_id, period, hour, due_at)
-VALUES (:tenant_id, :conversation_id, :period, :hour, :due_at)
-ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET period = excluded.period, hour = excluded.hour, due_at = excluded.due_at
-
--- name: digest_end
--- Let no digest of a room be posted any more.
-DELETE FROM digests WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+-- Let the digest of a room be posted, for the first time when it is due; NULL: none is posted any more.
+UPDATE conversations SET digest_period = :period, digest_hour = :hour, digest_due_at = :due_at
+WHERE tenant_id = :tenant_id AND id = :conversation_id
 
 -- name: digest_get
 -- Get the digest of a room.
-SELECT conversation_id, period, hour, due_at FROM digests
-WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+SELECT id AS conversation_id, digest_period AS period, digest_hour AS hour, digest_due_at AS due_at, platform FROM conversations
+WHERE tenant_id = :tenant_id AND id = :conversation_id AND digest_due_at IS NOT NULL
 
 -- name: digest_take_due
 -- Lock the earliest digest that is due where this process delivers (`served`, see turns_unowned) and that no other one is
 -- posting, but for some.
 -- With `position_id` (the terminal) only that of one room.
-SELECT d.conversation_id, d.period, d.hour, d.due_at, c.platform
-FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
-WHERE d.tenant_id = :tenant_id AND d.due_at <= :now
+SELECT c.id AS conversation_id, c.digest_period AS period, c.digest_hour AS hour, c.digest_due_at AS due_at, c.platform
+FROM conversations AS c
+WHERE c.tenant_id = :tenant_id AND c.digest_due_at <= :now
       AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
-      AND NOT d.conversation_id = ANY (:excluded_ids::uuid[])
+      AND NOT c.id = ANY (:excluded_ids::uuid[])
       AND (:position_id::uuid IS NULL OR c.id = :position_id)
-ORDER BY d.due_at, d.conversation_id
+ORDER BY c.digest_due_at, c.id
 LIMIT 1
-FOR UPDATE OF d SKIP LOCKED
+FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: summaries_awaited
 -- Check whether these tiers have yet to summarise something of a conversation's namespace within a span of time.

@@ -74,7 +74,8 @@ UNION ALL SELECT 'summary', id FROM summary UNION ALL SELECT 'compaction', id FR
 -- name: erase_people
 -- Delete what people have set for themselves, their time zones, and what the gateway keeps of them: what it put into requests, and what is to be
 -- learnt from their tools, also by an attempt that goes on.
-WITH own AS (DELETE FROM personal_settings WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
+WITH own AS (UPDATE users SET settings = NULL, settings_at = NULL
+             WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND settings IS NOT NULL),
      zone AS (UPDATE identities SET timezone = NULL WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
               AND timezone IS NOT NULL),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),

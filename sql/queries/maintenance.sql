@@ -9,21 +9,21 @@ ORDER BY expires_at, id LIMIT :limit
 -- wrote for their person alone, and that are older than that person keeps such entries.
 (SELECT m.id FROM memories AS m
 LEFT JOIN LATERAL (
-    SELECT s.trash_days FROM users AS u
+    SELECT (o.settings ->> 'trash_days')::int AS trash_days FROM users AS u
     JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-    JOIN personal_settings AS s ON s.tenant_id = :tenant_id AND s.user_id = o.id
-    WHERE u.tenant_id = :tenant_id AND u.id = m.user_id
-    ORDER BY s.changed_at DESC, s.user_id LIMIT 1
+    WHERE u.tenant_id = :tenant_id AND u.id = m.user_id AND o.settings IS NOT NULL
+    ORDER BY o.settings_at DESC, o.id LIMIT 1
 ) AS own ON true
 WHERE m.tenant_id = :tenant_id AND m.trashed_at <= :now::timestamptz - make_interval(days => coalesce(own.trash_days, :days))
 ORDER BY m.trashed_at, m.id LIMIT :limit)
 UNION
 (SELECT m.id
 FROM (
-    SELECT DISTINCT ON (coalesce(u.person_id, u.id)) coalesce(u.person_id, u.id) AS person, s.keep_days
-    FROM personal_settings AS s JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = s.user_id
-    WHERE s.tenant_id = :tenant_id
-    ORDER BY coalesce(u.person_id, u.id), s.changed_at DESC, s.user_id
+    SELECT DISTINCT ON (coalesce(u.person_id, u.id)) coalesce(u.person_id, u.id) AS person,
+           (u.settings ->> 'keep_days')::int AS keep_days
+    FROM users AS u
+    WHERE u.tenant_id = :tenant_id AND u.settings IS NOT NULL
+    ORDER BY coalesce(u.person_id, u.id), u.settings_at DESC, u.id
 ) AS own
 JOIN users AS u ON u.tenant_id = :tenant_id AND coalesce(u.person_id, u.id) = own.person
 JOIN memories AS m ON m.tenant_id = :tenant_id AND m.namespace = 'entries:' || u.id AND m.user_id = u.id

@@ -101,10 +101,11 @@ SELECT kind, user_id, item FROM (
           WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND 'teams' = ANY (:kinds::text[])
           GROUP BY i.team_id, t.name) AS t
     UNION ALL
-    SELECT 'settings', s.user_id, to_json(s), 1
-    FROM (SELECT user_id, recall, strategy, budget, trash_days, keep_days, timezone, changed_at FROM personal_settings
-          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'settings' = ANY (:kinds::text[])
-          ORDER BY changed_at DESC, user_id LIMIT 1) AS s
+    SELECT 'settings', s.id, (s.settings || jsonb_build_object('changed_at', s.settings_at))::json, 1
+    FROM (SELECT id, settings, settings_at FROM users
+          WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND settings IS NOT NULL
+                AND 'settings' = ANY (:kinds::text[])
+          ORDER BY settings_at DESC, id LIMIT 1) AS s
     UNION ALL
     SELECT 'memories', m.user_id, to_json(m), row_number() OVER (ORDER BY m.created_at, m.id)
     FROM (SELECT id, user_id, namespace, visibility, kind, key, title, text, content, tags, metadata, session,

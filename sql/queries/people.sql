@@ -113,9 +113,12 @@ ORDER BY 1, 2, 3
 SELECT id, name, opted_out FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: user_set
--- Make a user an admin of the tenant or no longer one, or record whether the DMs of one account read the rooms that
--- its person is in; NULL leaves the other as it is. Linked accounts keep their own setting.
-UPDATE users SET admin = coalesce(:admin, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms)
+-- Make a user an admin of the tenant or no longer one, record whether the DMs of one account read the rooms that its person
+-- is in, or set all that a person has set for themselves (JSON text), with when; NULL leaves the others as they are. Linked
+-- accounts keep their own.
+UPDATE users
+SET admin = coalesce(:admin, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms),
+    settings = coalesce(:settings, settings), settings_at = coalesce(:settings_at, settings_at)
 WHERE tenant_id = :tenant_id AND id = :user_id
 
 -- name: names_stored
@@ -169,14 +172,14 @@ SELECT u.name, ARRAY(SELECT id FROM own WHERE id <> :user_id ORDER BY id) AS lin
              FROM project_members AS m JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = m.project_id
              WHERE m.tenant_id = :tenant_id AND m.user_id IN (SELECT id FROM own)
              GROUP BY p.id, p.slug, p.isolated ORDER BY p.slug, p.id) AS projects,
-       s.recall, s.strategy, s.budget, s.trash_days, s.keep_days, s.timezone, s.changed_at,
+       s.settings, s.settings_at,
        (SELECT i.timezone FROM identities AS i
         WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (ARRAY(SELECT id FROM own)) AND i.timezone IS NOT NULL
         ORDER BY i.user_id <> :user_id, i.platform, i.workspace LIMIT 1) AS platform_zone
 FROM users AS u LEFT JOIN LATERAL (
-    SELECT p.* FROM personal_settings AS p
-    WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (ARRAY(SELECT id FROM own))
-    ORDER BY p.changed_at DESC, p.user_id LIMIT 1
+    SELECT p.settings, p.settings_at FROM users AS p
+    WHERE p.tenant_id = :tenant_id AND p.id = ANY (ARRAY(SELECT id FROM own)) AND p.settings IS NOT NULL
+    ORDER BY p.settings_at DESC, p.id LIMIT 1
 ) AS s ON true
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 

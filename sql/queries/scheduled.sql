@@ -11,8 +11,8 @@ SELECT EXISTS (SELECT FROM reminders AS r JOIN conversations AS c ON c.tenant_id
                      AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
                      AND (:position_id::uuid IS NULL OR c.id = :position_id
                           OR (c.kind = 'dm' AND c.user_id = :position_user_id))) AS reminders,
-       EXISTS (SELECT FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
-               WHERE d.tenant_id = :tenant_id AND d.due_at <= :now
+       EXISTS (SELECT FROM conversations AS c
+               WHERE c.tenant_id = :tenant_id AND c.digest_due_at <= :now
                      AND ARRAY[c.platform, c.platform || ':' || c.workspace] && :served::text[]
                      AND (:position_id::uuid IS NULL OR c.id = :position_id)) AS digests,
        EXISTS (SELECT FROM quota_notices AS n JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id

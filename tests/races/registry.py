@@ -19,10 +19,10 @@ def _names_in(text: str) -> frozenset[str]:
 # Tables with words of people, or with what shows them elsewhere.
 WITH_WORDS: Final = _names_in(
     """compactions conversations deliveries episodes facts gateway_exchanges gateway_turns landmarks memories messages
-    personal_settings projects quarantine recall_index recall_terms reminders summaries teams turns users"""
+    projects quarantine recall_index recall_terms reminders summaries teams turns users"""
 )
 WITHOUT_WORDS: Final = _names_in(
-    """agents api_keys app_codes app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment digests
+    """agents api_keys app_codes app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment
     erased extraction_queue identities imports invites job_runs learning_batches lineage members model_usage
     oauth_clients one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
     reembedded requests retractions schema_migrations settings summaries_due team_members tenants
@@ -37,7 +37,7 @@ _APART: Final = {
         memories_reindex_sources entries_return restore_end landmark_correct""",
     "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
         conversations_note_history_changed conversations_note_unread conversations_set_read conversations_skip
-        entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
+        digest_set entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
         memories_supersede message_note_edit
         message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
         reminder_posted reminders_end reminders_refuse room_add_id
@@ -46,7 +46,7 @@ _APART: Final = {
         user_set_opted_out users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
     "tests/integration/test_voice_notes.py": "message_set_files",
     "names: tests/integration/test_erasure.py, test_forget.py": "users_ensure users_restore_names conversations_ensure",
-    "tests/integration/test_ended_credentials.py": """session_set_name personal_settings_put team_insert team_rename
+    "tests/integration/test_ended_credentials.py": """session_set_name team_insert team_rename
         project_insert project_rename""",
 }
 APART: Final = {name: why for why, names in _APART.items() for name in _names_in(names)}

@@ -122,7 +122,7 @@ async def test_what_is_said_by_a_key_while_all_of_its_person_is_forgotten_goes_t
 @pytest.mark.parametrize(
     ("method", "path", "body", "left"),
     [
-        ("PATCH", "/v1/settings", {"trash_days": 3}, "SELECT 1 FROM personal_settings"),
+        ("PATCH", "/v1/settings", {"trash_days": 3}, "SELECT 1 FROM users WHERE settings IS NOT NULL"),
         ("POST", "/v1/teams", {"name": "zqteam"}, "SELECT 1 FROM teams"),
         ("POST", "/v1/projects", {"name": "zqproject"}, "SELECT 1 FROM projects"),
     ],
