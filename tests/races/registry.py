@@ -30,7 +30,7 @@ WITHOUT_WORDS: Final = _names_in(
 )
 # Statements that write to the former and need no race, and why.
 _APART: Final = {
-    "it takes words away": """erase_prompts erase_replace_text prompts_expire conversation_clear_titles
+    "it takes words away": """erase_people erase_prompts erase_replace_text prompts_expire conversation_clear_titles
         conversations_clear_unused_names users_blank_names gateway_exchanges_drop
         erase_traces expired_delete usage_note_erasure""",
     "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
