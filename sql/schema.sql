@@ -887,12 +887,13 @@ CREATE TABLE extraction_queue (
     namespace text NOT NULL,
     visibility text NOT NULL,
     queued_at timestamptz NOT NULL,
+    user_id uuid NOT NULL,
     PRIMARY KEY (tenant_id, message_id),
     FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
 );
-CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility);
+CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility, user_id);
 
--- Attempts at what waits to be learnt from, by scope: a conversation's messages of one namespace and visibility, or what one
+-- Attempts at what waits to be learnt from, by scope: a person's messages of one conversation, namespace and visibility, or what one
 -- tool of a user asked models. claim: the attempt that works on it, until claimed_until. parked_at: it failed too often, and
 -- an admin has to look. error: a sentence of ours.
 CREATE TABLE learning_batches (
@@ -1058,7 +1059,7 @@ CREATE TABLE gateway_turns (
 );
 CREATE INDEX gateway_turns_by_age ON gateway_turns (tenant_id, created_at);
 
--- What the gateway learns from: a user's message and the answer, until statements were extracted; then both are empty, and the
+-- What the gateway learns from: a user's own words of a message, until statements were extracted; then they are empty, and the
 -- row stays for a while so that the same turn is learnt once. vendor: who the statements are written by (gateway: the
 -- person's own key).
 CREATE TABLE gateway_exchanges (
@@ -1067,7 +1068,6 @@ CREATE TABLE gateway_exchanges (
     user_id uuid NOT NULL,
     vendor text NOT NULL,
     question text NOT NULL,
-    answer text NOT NULL,
     said_at timestamptz NOT NULL,
     learnt_at timestamptz,
     PRIMARY KEY (tenant_id, id),

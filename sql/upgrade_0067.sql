@@ -68,7 +68,20 @@ ALTER TABLE learning_batches ENABLE ROW LEVEL SECURITY;
 ALTER TABLE learning_batches FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON learning_batches USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT, UPDATE, DELETE ON learning_batches TO nexus_service;
-ALTER TABLE gateway_exchanges DROP COLUMN claim, DROP COLUMN claimed_until, DROP COLUMN due_at, DROP COLUMN attempts;
+ALTER TABLE gateway_exchanges DROP COLUMN claim, DROP COLUMN claimed_until, DROP COLUMN due_at, DROP COLUMN attempts,
+    DROP COLUMN answer;
+
+-- What is learnt together is of one author.
+ALTER TABLE extraction_queue NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE extraction_queue ADD COLUMN user_id uuid;
+UPDATE extraction_queue AS q SET user_id = m.user_id FROM messages AS m WHERE m.tenant_id = q.tenant_id AND m.id = q.message_id;
+DELETE FROM extraction_queue WHERE user_id IS NULL;
+ALTER TABLE extraction_queue ALTER COLUMN user_id SET NOT NULL;
+ALTER TABLE messages FORCE ROW LEVEL SECURITY;
+ALTER TABLE extraction_queue FORCE ROW LEVEL SECURITY;
+DROP INDEX extraction_queue_by_scope;
+CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility, user_id);
 
 -- How far a channel was read: until its last message, unless messages are missing since a time before that.
 DROP INDEX conversations_by_platform;

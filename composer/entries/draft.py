@@ -31,6 +31,8 @@ MAX_TAG_CHARS: Final = 64
 MAX_VENDORS: Final = 32
 MAX_METADATA_DEPTH: Final = 5
 API_ORIGIN: Final = "api"  # the origin of what a person writes themselves
+OWN_KEY: Final = "gateway"  # of what is learnt from requests with a person's own key: no tool has this name
+_READERS: Final = ("nexus", OWN_KEY)  # that are no tools: the bot, and nobody but the person
 
 
 class SentEntry(TypedDict, total=False):
@@ -133,7 +135,7 @@ def _vendors(vendors: Sequence[str]) -> tuple[str, ...]:
         return ANY_VENDOR
     if not vendors or len(vendors) > MAX_VENDORS:
         raise BadInput(f"allowed_vendors is * for every tool, or the names of 1 to {MAX_VENDORS} tools.")
-    return tuple(sorted({name if name == "nexus" else vendor_name(name) for name in vendors}))
+    return tuple(sorted({name if name in _READERS else vendor_name(name) for name in vendors}))
 
 
 def _expiry(expires_at: datetime | None, now: datetime) -> datetime | None:

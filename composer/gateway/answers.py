@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from composer.gateway.requests import Api
 from composer.model import Usage
-from composer.text.answer_text import visible_text
 from composer.text.completions import CompletionDecoder, read_completion, usage_of
 
 MAX_HEAD_BYTES: Final = 2 * 2**20  # of a copy; of a longer answer the middle is left out
@@ -34,11 +33,6 @@ class UpstreamAnswer:
     is_whole: bool = False
     generated: str = ""
     scale: float = 1.0
-
-    @property
-    def said(self) -> str:
-        """Its text without reasoning, calls that are written as text, and end marks: what may be learnt from."""
-        return visible_text(self.text)
 
 
 class AnswerCopy:

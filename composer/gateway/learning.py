@@ -1,7 +1,9 @@
 """Learn from what people's tools ask models for: statements of the user, as entries that the tool has written.
 
-An exchange is stored once its answer is whole, and read in the background, in batches of one person and tool
-(composer/memory/learner.py). Never read are memory that was put in, results of functions and system texts.
+A message is stored once its answer is whole, and read in the background, in batches of one person and tool
+(composer/memory/learner.py). Read are the user's own words alone: not what they quote or paste, not the answer, memory
+that was put in, results of functions or system texts. What is learnt is recalled by that tool alone, and never stands,
+until its person opens it to others: they have not asked for it to be stored.
 """
 
 import uuid
@@ -12,7 +14,7 @@ from typing import Final
 
 from composer import visibility
 from composer.entries.access import access_for_writing
-from composer.entries.draft import ENTRY_KINDS, SentEntry, check_entry
+from composer.entries.draft import ENTRY_KINDS, OWN_KEY, SentEntry, check_entry
 from composer.entries.entries import entry_id
 from composer.entries.quota import entry_quota
 from composer.entries.search import EntryReader
@@ -30,12 +32,12 @@ from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_text
 from composer.text.digests import text_digest
 from composer.text.masking import mask
+from composer.text.own_words import own_words
+from composer.text.work import off_loop
 from composer.usage.operations import Actor, OperationMeter
 from composer.usage.plans import Plan
 from composer.visibility import EntryAccess, Grants
 
-OWN_KEY: Final = "gateway"  # writes what is learnt from a person's own key: no tool has this name
-MAX_BYTES: Final = 64 * 1024  # of a message and of an answer: the last ones count
 MAX_STATEMENT_CHARS: Final = 500
 MAX_STATEMENTS: Final = 40  # of one batch
 MAX_FORGOTTEN: Final = 100  # times that one statement was learnt and forgotten again
@@ -62,11 +64,11 @@ class GatewaySource:
         self._database, self._operations, self._clock = database, operations, clock
         self._plan, self.is_on = plan, is_on
 
-    async def note(self, reader: EntryReader, digest: bytes, question: str, answer: str, asked_at: datetime) -> bool:
-        """Store an exchange to learn from, once for a turn (`digest`). Not where the key may not write entries, or the
-        person has opted out or switched recall off, or has forgotten something since the request came (`asked_at`).
-        Returns whether it was stored."""
-        said = _end_of(question)
+    async def note(self, reader: EntryReader, digest: bytes, question: str, asked_at: datetime) -> bool:
+        """Store what a user said to learn from it, once for a turn (`digest`). Not where the key may not write entries,
+        or the person has opted out or switched recall off, or has forgotten something since the request came
+        (`asked_at`). Returns whether it was stored."""
+        said = await off_loop(len(question), lambda: mask(own_words(clean_text(question))))
         if not self.is_on or Grants.WRITE_ENTRIES not in reader.grants or not said:
             return False
         now, vendor = self._clock.now(), OWN_KEY if reader.vendor == EVERY_VENDOR else reader.vendor
@@ -75,7 +77,7 @@ class GatewaySource:
             access = await access_for_writing(tx, reader.tenant_id, reader.user, reader.vendor, reader.grants)
             if not access.settings.recall:
                 return False
-            exchange = GatewayExchange(id, said, _end_of(answer), now)
+            exchange = GatewayExchange(id, said, now)
             return await tx.gateway_exchanges.put(ExchangeOwner(reader.user, vendor), exchange, asked_at)
 
     async def due(self, tx: Transaction, rule: ReadyRule) -> list[ExchangeOwner]:
@@ -86,12 +88,10 @@ class GatewaySource:
         """The oldest exchanges of a person and a tool."""
         exchanges = await tx.gateway_exchanges.waiting(scope, max(1, self.batch_size >> failures))
         name = await _name(tx, scope)
-        messages = [message for each in exchanges for message in _messages(scope, name, each)]
+        messages = [_message(scope, name, each) for each in exchanges]
         return LearningBatch([each.id for each in exchanges], messages, scope.user)
 
-    async def near(
-        self, tx: Transaction, scope: ExchangeOwner, owner: uuid.UUID | None, vector: Vectors
-    ) -> list[tuple[uuid.UUID, str]]:
+    async def near(self, tx: Transaction, scope: ExchangeOwner, vector: Vectors) -> list[tuple[uuid.UUID, str]]:
         """Nothing: the tool might not be allowed to read what is known already."""
         return []
 
@@ -130,9 +130,9 @@ async def _name(tx: Transaction, owner: ExchangeOwner) -> str:
     return (await tx.people.names([owner.user])).get(owner.user, "")
 
 
-def _messages(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> list[Message]:
-    """An exchange as messages: the person's, and what the model answered, which explains it."""
-    said = Message(
+def _message(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> Message:
+    """What a person said, as a message."""
+    return Message(
         id=exchange.id,
         external_id=str(exchange.id),
         seq=1,
@@ -145,17 +145,6 @@ def _messages(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> lis
         visibility=Visibility.PRIVATE,
         trust=Trust.TOOL,
     )
-    model = derived_id("model of a tool", owner.vendor)
-    answered = replace(
-        said,
-        id=derived_id("answer", str(exchange.id)),
-        seq=2,
-        user_id=None,
-        agent_id=model,
-        author="the model",
-        text=exchange.answer,
-    )
-    return [said, answered] if exchange.answer else [said]
 
 
 def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], now: datetime) -> list[Entry]:
@@ -165,7 +154,12 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         if not content:
             continue
         known = kind if kind in ENTRY_KINDS else "fact"
-        sent: SentEntry = {"content": content, "kind": known, "metadata": {"learnt_from": "gateway"}}
+        sent: SentEntry = {
+            "content": content,
+            "kind": known,
+            "metadata": {"learnt_from": "gateway"},
+            "vendors": [access.vendor],
+        }
         id = _id(access, content)
         size = len(content.encode())
         author = f"{name} ({access.vendor})"
@@ -197,9 +191,3 @@ async def _is_known(tx: Transaction, access: EntryAccess, entry: Entry, now: dat
     """Whether something that the tool may read says the same words."""
     wanted = EntryFilter(words=entry.values.text)
     return bool(await tx.entries.find(visibility.readable_entries(access), wanted, now, limit=1, chars=1))
-
-
-def _end_of(text: str) -> str:
-    """The end of a text as it is stored: cleaned, with secrets masked."""
-    end = text.encode("utf-8", "replace")[-MAX_BYTES:].decode(errors="ignore")
-    return mask(clean_text(end)).strip()

@@ -16,6 +16,7 @@ from typing import Final
 from composer import visibility
 from composer.entries import listing
 from composer.entries.access import access_for_reading
+from composer.entries.draft import API_ORIGIN
 from composer.entries.search import (
     DEFAULT_FOUND_ENTRIES,
     MAX_ANSWER_TOKENS,
@@ -359,8 +360,8 @@ def _place(access: EntryAccess, item: Tagged) -> str:
 
 
 async def _notes(tx: Transaction, access: EntryAccess, now: datetime) -> Sequence[Entry]:
-    """The standing notes of the person's own, newest first."""
-    wanted = EntryFilter(kinds=STANDING_KINDS, authors=access.users)
+    """The standing notes that the person wrote themselves, newest first: none that a tool wrote or was learnt from."""
+    wanted = EntryFilter(kinds=STANDING_KINDS, origins=(API_ORIGIN,), authors=access.users)
     return (await listing.page(tx, access, wanted, now, limit=MAX_STANDING, whole=True)).entries
 
 

@@ -16,29 +16,17 @@ from composer.settings import MemoryRole
 _TEXTS: Final = ("text", "input_text")
 _SYSTEM: Final = ("system", "developer")
 _CHAINED: Final = ("previous_response_id", "conversation")  # the server has what was said before
-# Members by which nobody but the user has a say in the answer. By any other one somebody may: system texts, documents,
-# tools that the server runs itself, and what some servers alone read.
-_OF_USER: Final = frozenset(
-    {"model", "messages", "input", "stream", "stream_options", "store", "metadata", "user", "safety_identifier"}
-    | {"n", "max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "min_p"}
-    | {"seed", "stop", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs"}
-    | {"top_logprobs", "reasoning", "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key"}
-    | {"prompt_cache_retention", "parallel_tool_calls", "tool_choice", "truncation", "background"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayTurn:
     """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
-    request ends in it. `digest` stands for what was said up to it, without system texts. `has_only_user_messages`: the
-    request has nothing but messages of the user, so that its answer can repeat no system text, earlier answer or
-    result."""
+    request ends in it. `digest` stands for what was said up to it, without system texts."""
 
     question: int
     text: str
     is_new: bool
     digest: bytes
-    has_only_user_messages: bool = False
 
 
 def find_turn(request: GatewayRequest) -> GatewayTurn | None:
@@ -48,15 +36,14 @@ def find_turn(request: GatewayRequest) -> GatewayTurn | None:
         return None
     if request.api is Api.RESPONSES and is_text(said.value):
         digest = _digest(request, chained, [request.text[said.start : said.end]])
-        return GatewayTurn(0, said.value, True, digest, _is_plain(request))
+        return GatewayTurn(0, said.value, True, digest)
     items = input_items(request)
     found = [place for place, item in enumerate(items) if _role(item.value) == "user"]
     if not found:
         return None
     before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
     digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
-    alone = len(found) == len(items) and _is_plain(request)
-    return GatewayTurn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest, alone)
+    return GatewayTurn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest)
 
 
 def memory_edits(
@@ -89,10 +76,6 @@ def text_of(item: Mapping[str, Any]) -> str:
     parts = content if isinstance(content, list) else []
     texts = [each.get("text") for each in parts if isinstance(each, Mapping) and each.get("type") in _TEXTS]
     return "\n".join(text for text in texts if isinstance(text, str) and is_text(text))
-
-
-def _is_plain(request: GatewayRequest) -> bool:
-    return all(each.name in _OF_USER for each in request.members if each.value)
 
 
 def _standing_edits(

@@ -34,10 +34,8 @@ class BatchRules:
     tokenizer: Tokenizer
 
     def cut(self, messages: Sequence[Message], halvings: int) -> list[Message]:
-        """The messages that fit into a batch which was halved so often, the first ones of those that are trusted alike.
-
-        The trusted and the untrusted are never in one batch: what one says must not colour what the other is taken to
-        have said.
+        """The messages that fit into a batch which was halved so often, the first ones of those that are trusted alike:
+        of an author who was a guest before they became a member.
         """
         left, batch = self.tokens >> halvings, list[Message]()
         for message in (each for each in messages if each.trust is messages[0].trust):
@@ -68,11 +66,9 @@ class ConversationSource:
         messages = await in_thread(self._rules.cut, queued, failures)
         return LearningBatch([message.id for message in messages], messages, _owner(messages))
 
-    async def near(
-        self, tx: Transaction, scope: ExtractionScope, owner: uuid.UUID | None, vector: Vectors
-    ) -> list[tuple[uuid.UUID, str]]:
-        """The nearest memories of the same scope."""
-        return await tx.memories.find_nearest(scope, owner, vector, MAX_KNOWN_MEMORIES)
+    async def near(self, tx: Transaction, scope: ExtractionScope, vector: Vectors) -> list[tuple[uuid.UUID, str]]:
+        """The nearest memories of the same scope: of the author alone, as nobody else's may say what this one said."""
+        return await tx.memories.find_nearest(scope, vector, MAX_KNOWN_MEMORIES)
 
     async def is_unchanged(self, tx: Transaction, batch: LearningBatch) -> bool:
         """Whether none of the messages was erased or edited."""
@@ -100,13 +96,13 @@ class ConversationSource:
 
 
 def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
-    """A statement as a memory in the scope of its messages; its author is that of the first one by a person.
+    """A statement as a memory in the scope and in the name of the author of all of the messages.
 
-    Which messages state it, the model says. It derives from all that the model was shown: forgetting trusts no model.
+    Which of them state it, the model says. It derives from all that the model was shown: forgetting trusts no model.
     """
     by_id = {message.id: message for message in messages}
     sources = [by_id[id] for id in statement.sources]
-    first = next((message for message in sources if message.user_id is not None), sources[0])
+    first = sources[0]
     assert first.user_id is not None, "only messages by people are queued"
     ids = sorted(str(message.id) for message in sources)
     return NewMemory(

@@ -3,8 +3,9 @@ the source's own store.
 
 What was read is taken off the list in the transaction that stores what was found in it, so each message is learnt from
 exactly once, whatever fails in between. When the budget of the model is used up, and where there is none, patterns
-extract in its place. A failing batch is retried with a growing delay and half as much in it, then parked where an admin
-sees it.
+extract in its place. What is learnt together is of one author, and of what they sent only their own words are read
+(composer/memory/authorship.py). A failing batch is retried with a growing delay and half as much in it, then parked
+where an admin sees it.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import structlog
 
 from composer.errors import BudgetUsedUp, NexusError, for_operator, skip_reason, where_raised
+from composer.memory.authorship import in_own_words, is_supported
 from composer.memory.index import statements_by_pattern
 from composer.model import Message
 from composer.ports.clock import EARLIEST, Clock
@@ -30,7 +32,7 @@ from composer.text.work import off_loop
 logger = structlog.get_logger()
 
 QUIET_PERIOD: Final = timedelta(minutes=5)  # without anything new, after which a smaller batch is due
-MAX_WAIT: Final = timedelta(hours=1)  # of the oldest, after which a smaller batch is due, quiet or not
+MAX_WAIT: Final = timedelta(hours=4)  # of the oldest, after which a smaller batch is due, quiet or not
 CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may claim the batch
 RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
 MAX_DELAY: Final = timedelta(minutes=10)  # of a tenant whose work fails
@@ -41,8 +43,8 @@ POLL_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class LearningBatch:
-    """What one attempt reads: the `ids` of what waits at the source, in its `messages`. `owner` is the person whose
-    private messages they are; None for public ones."""
+    """What one attempt reads: the `ids` of what waits at the source, in its `messages`, all of one author. `owner` is
+    the person whose private messages they are; None for public ones."""
 
     ids: Sequence[uuid.UUID]
     messages: Sequence[Message]
@@ -75,9 +77,7 @@ class LearningSource(Protocol[S]):
         """The oldest of what waits in a scope: half as much with each failure before, but something."""
         ...
 
-    async def near(
-        self, tx: Transaction, scope: S, owner: uuid.UUID | None, vector: Vectors
-    ) -> list[tuple[uuid.UUID, str]]:
+    async def near(self, tx: Transaction, scope: S, vector: Vectors) -> list[tuple[uuid.UUID, str]]:
         """The (id, text) of what the extractor may know of the scope already, nearest to a vector."""
         ...
 
@@ -187,15 +187,17 @@ class Learner(Generic[S]):
 
         async def near(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._database.transaction(tenant, "read") as tx:
-                return await self._source.near(tx, scope, batch.owner, vector)
+                return await self._source.near(tx, scope, vector)
 
-        if self._extractor is not None:
-            messages = MessageBatch(tenant, scope.conversation_id, batch.messages, self._zone(tenant), batch.owner)
+        chars = sum(len(message.text) for message in batch.messages)
+        said = await off_loop(chars, lambda: in_own_words(batch.messages))
+        if self._extractor is not None and said:
+            messages = MessageBatch(tenant, scope.conversation_id, said, self._zone(tenant), batch.owner)
             try:
-                return [Finding(each, batch.messages) for each in await self._extractor.extract(messages, near)]
+                found = await self._extractor.extract(messages, near)
+                return [Finding(each, said) for each in found if is_supported(each.text, said)]
             except BudgetUsedUp:
                 logger.info(f"{self._source.name}.by_pattern", messages=len(batch.messages))
-        chars = sum(len(message.text) for message in batch.messages)
         return await off_loop(
             chars, lambda: [Finding(s, [message]) for message in batch.messages for s in statements_by_pattern(message)]
         )

@@ -10,15 +10,14 @@ from typing import Final
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.rules import is_worth_storing
+from composer.text.own_words import own_words, without_quotations
 from composer.text.terms import sentences
 
-MAX_PATTERN_CHARS: Final = 64 * 1024  # of a longer text only the end is searched, where its conclusion stands
 MAX_PATTERN_STATEMENT_CHARS: Final = 500
 MAX_PATTERN_SENTENCE_CHARS: Final = (
     1_000  # of a longer sentence the beginning is searched: some patterns look far ahead
 )
 MAX_PATTERN_STATEMENTS: Final = 40  # of one message
-MAX_QUOTATION_CHARS: Final = 400  # a longer one is not taken for a quotation
 
 _APOSTROPHE = r"['\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4\uff07]"  # as keyboards and phones type them
 # The start of a main clause. The clauses in "what I love", "a job I enjoy" and "the place I picked" are not.
@@ -130,13 +129,7 @@ _UNDECIDED = re.compile(
     rf"\b(?:not\s+(?:yet\s+)?(?:decided|agreed|settled|chosen)|(?:have|has)n{_APOSTROPHE}?t|did\s*n{_APOSTROPHE}?t|maybe|perhaps|probably|might)\b",
     re.IGNORECASE,
 )
-_QUOTED_LINE = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
-_LETTER = re.compile(r"\w")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_DOUBLE_END = re.compile(r"[\"\u201d\u201c\u00bb\n]")
-_SINGLE_END = re.compile(r"(?<!\w)['\u2019]|['\u2019](?!\w)|\n")  # not the apostrophe in "don't"
-_QUOTATION_START = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
-MIN_SINGLE_QUOTED_CHARS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +145,9 @@ def extract(text: str) -> list[Statement]:
 
     Skips questions, hypotheticals, reported speech, quotations and code, and decisions that are negated or still open.
     """
-    plain = _CODE.sub(" ", _ZERO_WIDTH.sub("", text))
-    own_words = without_quotations(_QUOTED_LINE.sub(" ", plain[-MAX_PATTERN_CHARS:]))
+    plain = _CODE.sub(" ", own_words(_ZERO_WIDTH.sub("", text)))
     found: dict[str, Statement] = {}
-    found_sentences = sentences(own_words)
-    if len(plain) > MAX_PATTERN_CHARS:
-        del found_sentences[:1]  # the cut goes through a sentence
-    for sentence in found_sentences:
+    for sentence in sentences(without_quotations(plain)):
         whole = " ".join(sentence.split())
         words = whole[:MAX_PATTERN_SENTENCE_CHARS]
         if is_question(whole) or (kind := _kind(words)) is None:
@@ -175,38 +164,6 @@ def extract(text: str) -> list[Statement]:
 def is_question(sentence: str) -> bool:
     """Whether a sentence on one line ends with a question mark, or with one and closing marks."""
     return "?" in sentence[len(sentence.rstrip(_AFTER_QUESTION)) :]
-
-
-def without_quotations(text: str) -> str:
-    """A text with a space in place of everything in quotation marks. Reads each mark once, in linear time: a pattern
-    would read 400 characters after each."""
-    double_ends, single_ends = _DOUBLE_END.finditer(text), _SINGLE_END.finditer(text)
-    double, single = next(double_ends, None), next(single_ends, None)
-    kept, end = [], 0
-    for opening in _QUOTATION_START.finditer(text):
-        start = opening.end()
-        if opening.start() < end:
-            continue  # inside the quotation before
-        if opening.group() in "'\u2018":
-            while single is not None and single.start() < start:
-                single = next(single_ends, None)
-            closing, minimum = single, MIN_SINGLE_QUOTED_CHARS
-        else:
-            while double is not None and double.start() < start:
-                double = next(double_ends, None)
-            closing, minimum = double, 0
-        if closing is None or closing.group() == "\n":
-            continue
-        if minimum <= closing.start() - start <= MAX_QUOTATION_CHARS and _closes(text, closing):
-            kept.append(text[end : opening.start()])
-            end = closing.end()
-    return " ".join((*kept, text[end:]))
-
-
-def _closes(text: str, closing: re.Match[str]) -> bool:
-    """Whether a mark ends a quotation: a single one not before a letter."""
-    following = text[closing.end() : closing.end() + 1]
-    return closing.group() not in "'\u2019" or _LETTER.match(following) is None
 
 
 def _kind(words: str) -> str | None:

@@ -12,20 +12,18 @@ from composer.repositories.messages import message_from_row
 
 @dataclass(frozen=True, slots=True)
 class ExtractionScope:
-    """The messages that are extracted together. Extraction never reads beyond it."""
+    """The messages that are extracted together: of one author (`user`), so that what one says says nothing in the name
+    of another. Extraction never reads beyond it."""
 
     conversation_id: uuid.UUID
     namespace: str
     visibility: Visibility
+    user: uuid.UUID
 
     @property
     def key(self) -> str:
         """Its name among all that is learnt from."""
-        return f"{self.conversation_id} {self.namespace} {self.visibility}"
-
-    @property
-    def user(self) -> None:
-        """It is of a conversation, not of one user."""
+        return f"{self.conversation_id} {self.namespace} {self.visibility} {self.user}"
 
 
 class ExtractionQueue:
@@ -49,6 +47,7 @@ class ExtractionQueue:
             conversation_id=scope.conversation_id,
             namespace=scope.namespace,
             visibility=str(scope.visibility),
+            user_id=scope.user,
             limit=limit,
         )
         return [replace(message_from_row(row), trust=Trust(row["trust"])) for row in rows]

@@ -14,11 +14,10 @@ EXCHANGE_RETENTION: Final = timedelta(days=7)  # of its id: so long an exchange 
 
 @dataclass(frozen=True, slots=True)
 class GatewayExchange:
-    """A user's message and the answer."""
+    """What a user said in a message to a model: their own words alone."""
 
     id: uuid.UUID
     question: str
-    answer: str
     said_at: datetime
 
 
@@ -54,7 +53,6 @@ class GatewayExchanges:
             user_id=owner.user,
             vendor=owner.vendor,
             question=exchange.question,
-            answer=exchange.answer,
             now=exchange.said_at,
             asked_at=asked_at,
         )

@@ -152,15 +152,13 @@ class Memories:
         rows = await self._sql.fetch("memories_similar", id=id, minimum=minimum)
         return [SimilarMemory(_stored_memory(row), row["cosine"], row["superseded_by"]) for row in rows]
 
-    async def find_nearest(
-        self, scope: ExtractionScope, owner: uuid.UUID | None, vector: Vectors, limit: int
-    ) -> list[tuple[uuid.UUID, str]]:
+    async def find_nearest(self, scope: ExtractionScope, vector: Vectors, limit: int) -> list[tuple[uuid.UUID, str]]:
         """(id, text) of the extracted memories of a scope that are nearest to a vector."""
         rows = await self._sql.fetch(
             "memories_nearest",
             namespace=scope.namespace,
             visibility=str(scope.visibility),
-            user_id=owner,
+            user_id=scope.user,
             vector=Vector(vector),
             limit=limit,
             embedder=self._embedder,

@@ -413,12 +413,6 @@ class AnswerText:
         return self._drop(len(self._text))
 
 
-def visible_text(text: str) -> str:
-    """The text of a whole answer that people see."""
-    reader = AnswerText(hold=True)
-    return reader.feed(text) + reader.end()
-
-
 def _marks(text: str) -> Iterator[tuple[int, Mark]]:
     for start in _MARK_START.finditer(text):
         if (mark := mark_at(text, start.start())) is not None:

@@ -21,10 +21,9 @@ WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND dig
 
 -- name: gateway_exchange_put
 -- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
--- is stored without its texts, as one that was learnt from.
-INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, answer, said_at, learnt_at)
-SELECT :tenant_id, :id, u.id, :vendor, CASE WHEN u.forgot_at >= :asked_at THEN '' ELSE :question END,
-       CASE WHEN u.forgot_at >= :asked_at THEN '' ELSE :answer END, :now,
+-- is stored without its text, as one that was learnt from.
+INSERT INTO gateway_exchanges (tenant_id, id, user_id, vendor, question, said_at, learnt_at)
+SELECT :tenant_id, :id, u.id, :vendor, CASE WHEN u.forgot_at >= :asked_at THEN '' ELSE :question END, :now,
        CASE WHEN u.forgot_at >= :asked_at THEN :now::timestamptz END
 FROM users AS u
 WHERE u.tenant_id = :tenant_id AND u.id = :user_id AND NOT u.opted_out
@@ -46,7 +45,7 @@ LIMIT :limit
 
 -- name: gateway_exchanges_oldest
 -- Get the oldest exchanges of a user and a tool that wait.
-SELECT id, question, answer, said_at FROM gateway_exchanges
+SELECT id, question, said_at FROM gateway_exchanges
 WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND learnt_at IS NULL
 ORDER BY said_at, id LIMIT :limit
 
@@ -56,7 +55,7 @@ SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND id = ANY (:ids
 
 -- name: gateway_exchanges_learnt
 -- End exchanges that were read: the texts are emptied.
-UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
+UPDATE gateway_exchanges SET learnt_at = :now, question = ''
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: gateway_exchanges_drop
@@ -67,5 +66,5 @@ WITH attempts AS (
 ), noted AS (
     UPDATE users SET forgot_at = greatest(forgot_at, :now) WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 )
-UPDATE gateway_exchanges SET learnt_at = :now, question = '', answer = ''
+UPDATE gateway_exchanges SET learnt_at = :now, question = ''
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL

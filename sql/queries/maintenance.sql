@@ -50,7 +50,7 @@ WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expire
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :turns_before),
      forgotten AS (UPDATE users SET forgot_at = NULL WHERE tenant_id = :tenant_id AND forgot_at < :exchanges_before),
      attempt AS (DELETE FROM learning_batches AS b
-                 WHERE b.tenant_id = :tenant_id AND b.user_id IS NOT NULL AND NOT EXISTS (
+                 WHERE b.tenant_id = :tenant_id AND b.user_id IS NOT NULL AND b.conversation_id IS NULL AND NOT EXISTS (
                      SELECT FROM gateway_exchanges AS e WHERE e.tenant_id = :tenant_id AND e.user_id = b.user_id
                          AND e.learnt_at IS NULL AND e.said_at >= :exchanges_before))
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND said_at < :exchanges_before

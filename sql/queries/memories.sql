@@ -87,12 +87,12 @@ WHERE l.tenant_id = :tenant_id AND l.source_id = :message_id AND l.item_kind = '
 SELECT id FROM memories WHERE tenant_id = :tenant_id AND merged_into = ANY (:ids::uuid[])
 
 -- name: memories_nearest
--- Find the extracted memories nearest to a vector in the same namespace, visibility and (where private) user, so that
+-- Find the extracted memories nearest to a vector in the same namespace and visibility and of the same author, so that
 -- the extractor does not repeat them. Nothing is found when the stored vectors belong to another embedder.
 SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = :tenant_id AND m.id = r.id
 WHERE r.tenant_id = :tenant_id AND r.namespace = :namespace AND r.visibility = :visibility AND r.kind = 'memory' AND r.part = 1
       AND m.namespace = :namespace AND m.visibility = :visibility
-      AND (:visibility <> 'private' OR m.user_id = :user_id) AND r.embedding IS NOT NULL AND m.trashed_at IS NULL
+      AND m.user_id = :user_id AND r.embedding IS NOT NULL AND m.trashed_at IS NULL
       AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
       AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.origin = 'extracted'
 ORDER BY r.embedding <=> :vector::vector, m.id

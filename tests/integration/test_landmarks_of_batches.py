@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from composer.settings import Settings
-from tests.integration.test_mem0 import FACTS, MESSAGES, ROOM, Office, extraction_reply, office_on
+from tests.integration.test_mem0 import FACTS, MESSAGES
+from tests.support.extraction import ROOM, Office, extraction_reply, office_on
 
 pytestmark = pytest.mark.integration
 

@@ -2,108 +2,40 @@
 
 import asyncio
 import itertools
-import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
 from bot.console.doctor import run_doctor
-from bot.script.places import incoming
 from composer.memory import extraction
 from composer.memory.extraction import MAX_BATCH_SIZE
-from composer.memory.learner import CLAIM_DURATION, MAX_ATTEMPTS, MAX_WAIT, QUIET_PERIOD, Learner
+from composer.memory.learner import CLAIM_DURATION, MAX_ATTEMPTS, MAX_WAIT, QUIET_PERIOD
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
-from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.memories import NewMemory
-from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.settings import Settings, TenantSettings
 from composer.stores.models.tokens import tokenizer_for
-from tests.support.canaries import place
-from tests.support.harness import START, AppHarness, open_harness
-from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.extraction import ROOM, Office, extraction_reply, office_on
+from tests.support.harness import START, open_harness
+from tests.support.model_server import Fail, Hang, Raw, Reply, Say
 
 pytestmark = pytest.mark.integration
 
-ROOM = {"room": "general"}
 FACTS = [
-    {"text": "alice prefers tabs over spaces", "kind": "preference", "sources": [1]},
+    {"text": "bob prefers tabs over spaces", "kind": "preference", "sources": [1]},
     {"text": "The team decided to ship the parser on 12 June", "kind": "decision", "sources": [2, 3]},
     {"text": "bob will write the release notes", "kind": "action item", "sources": [3], "attributed_to": "user"},
 ]
 MESSAGES = [
-    ("alice", "tabs are so much better than spaces"),
+    ("bob", "tabs are so much better than spaces"),
     ("bob", "ok the parser ships on 12 June"),
-    ("bob", "notes: me"),
+    ("bob", "release notes: me"),
 ]
-
-
-def extraction_reply(memory: Any) -> Say:
-    return Say((json.dumps({"memory": memory}),))
-
-
-@dataclass
-class Office:
-    """A harness with a model behind it."""
-
-    harness: AppHarness
-    server: ModelServer
-
-    @property
-    def extractions(self) -> Learner[ExtractionScope]:
-        assert self.harness.app.extractions is not None
-        return self.harness.app.extractions
-
-    async def post_messages(self, *messages: tuple[str, str], where: dict[str, str] | None = None) -> None:
-        for user, text in messages:
-            here = self.harness.workspace()
-            message = incoming(here, place(where or ROOM), user, text, self.harness.clock.tick(1), id=f"{text[:9]}")
-            await self.harness.app.receive(here, [message], answer=False)
-        await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
-
-    async def extract(self, seconds: float = QUIET_PERIOD.total_seconds() + 1) -> int:
-        """Advance the clock, then extract what is due."""
-        self.harness.clock.tick(seconds)
-        done = await self.extractions.learn_due(self.harness.workspace().tenant_id)
-        await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
-        return done
-
-    @property
-    def prompts_sent(self) -> list[str]:
-        """The requests that the model got, each without the instructions."""
-        chats = [request for request in self.server.requests if request.path.endswith("/chat/completions")]
-        return [request.body["messages"][-1]["content"] for request in chats]
-
-    async def rows(self, statement: str) -> list[Any]:
-        connection = await asyncpg.connect(self.harness.app.settings.database_url)
-        try:
-            return [tuple(row) for row in await connection.fetch(statement)]
-        finally:
-            await connection.close()
-
-    async def texts(self) -> list[str]:
-        return [row[0] for row in await self.rows("SELECT text FROM memories ORDER BY text")]
-
-    async def waiting(self) -> int:
-        [(count,)] = await self.rows("SELECT count(*) FROM extraction_queue")
-        return int(count)
-
-
-@asynccontextmanager
-async def office_on(settings: Settings) -> AsyncIterator[Office]:
-    async with ModelServer() as server:
-        agents = (AgentSettings(model="m"),)
-        update = {"openai_base_url": server.url, "agents": agents, "model_timeout": TIMEOUT_SECONDS}
-        async with open_harness(settings.model_copy(update=update)) as harness:
-            yield Office(harness, server)
 
 
 @pytest.fixture
@@ -129,7 +61,7 @@ async def test_a_batch_gives_memories_with_kind_speaker_and_source_messages(offi
     tabs, parser, notes = (text for _, text in MESSAGES)
     assert rows == [
         ("The team decided to ship the parser on 12 June", "decision", "bob", "public", "extracted", [parser, notes]),
-        ("alice prefers tabs over spaces", "preference", "alice", "public", "extracted", [tabs]),
+        ("bob prefers tabs over spaces", "preference", "bob", "public", "extracted", [tabs]),
         ("bob will write the release notes", "action item", "bob", "public", "extracted", [notes]),
     ]
     assert len(office.prompts_sent) == 1
@@ -183,29 +115,29 @@ async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:
     assert await office.extract(1) == MAX_BATCH_SIZE
 
 
-async def test_what_is_sent_besides_the_messages_is_short(office: Office) -> None:
+async def test_what_is_sent_besides_the_messages_is_short(settings: Settings) -> None:
     """Counted: the instructions, the headings and the known memories of a full batch. Not counted: the lines of the
     messages, each with its number, time and speaker."""
-    office.server.script += [
-        extraction_reply(
-            [
-                {"text": f"bottles of beer, for {' '.join(f'reason{number}x{n}' for n in range(size))}", "sources": [1]}
-                for number, size in enumerate((60, 20, 60, 10, 30, 60, 60, 60, 60, 60, 60, 60))
-            ]
-        ),
-        extraction_reply([]),
-    ]
-    await office.post_messages(("alice", "there are many reasons"))
-    await office.extract()
-    await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MAX_BATCH_SIZE)))
-    assert await office.extract(1) == MAX_BATCH_SIZE
-    request = office.server.requests[-1].body
-    lines = "\n".join(message["content"] for message in request["messages"]).split("\n")
-    besides = [line for line in lines if not re.match(r"\[\d+\] ", line)]
-    assert len(lines) - len(besides) == MAX_BATCH_SIZE
-    assert any("reason" in line for line in besides), "known memories are shown"
-    assert tokenizer_for("gpt-4o").count("\n".join(besides)) < 1_200
-    assert "Memory Extractor" not in str(request), "Mem0's own prompt is not sent"
+    async with office_on(settings.model_copy(update={"extraction_batch": 10_000})) as office:
+        reasons = [
+            f"bottles of beer, for {' '.join(f'reason{number}x{n}' for n in range(size))}"
+            for number, size in enumerate((60, 20, 60, 10, 30, 60, 60, 60, 60, 60, 60, 60))
+        ]
+        office.server.script += [
+            extraction_reply([{"text": text, "sources": [number]} for number, text in enumerate(reasons, 1)]),
+            extraction_reply([]),
+        ]
+        await office.post_messages(*(("alice", f"{number}: {text}") for number, text in enumerate(reasons)))
+        await office.extract()
+        await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MAX_BATCH_SIZE)))
+        assert await office.extract(1) == MAX_BATCH_SIZE
+        request = office.server.requests[-1].body
+        lines = "\n".join(message["content"] for message in request["messages"]).split("\n")
+        besides = [line for line in lines if not re.match(r"\[\d+\] ", line)]
+        assert len(lines) - len(besides) == MAX_BATCH_SIZE
+        assert any("reason" in line for line in besides), "known memories are shown"
+        assert tokenizer_for("gpt-4o").count("\n".join(besides)) < 1_200
+        assert "Memory Extractor" not in str(request), "Mem0's own prompt is not sent"
 
 
 async def test_every_message_is_dated_by_itself_in_the_tenants_time_zone_and_the_last_one_is_the_present(
@@ -217,11 +149,11 @@ async def test_every_message_is_dated_by_itself_in_the_tenants_time_zone_and_the
         office.harness.clock.set(datetime(2004, 11, 15, 14, 50, tzinfo=UTC))
         await office.post_messages(("alice", "yesterday the disk died"))
         office.harness.clock.set(datetime(2004, 11, 15, 15, 10, tzinfo=UTC))
-        await office.post_messages(("bob", "and today the other one"))
+        await office.post_messages(("alice", "and today the other one"))
         await office.extract(10 * 365 * 24 * 3_600)
         [prompt] = office.prompts_sent
     assert "[1] Mon 2004-11-15 23:50 alice: yesterday the disk died" in prompt
-    assert "[2] Tue 2004-11-16 00:10 bob: and today the other one" in prompt
+    assert "[2] Tue 2004-11-16 00:10 alice: and today the other one" in prompt
     assert "Messages until Tue 2004-11-16:" in prompt
     assert "2014" not in prompt
 
@@ -229,9 +161,10 @@ async def test_every_message_is_dated_by_itself_in_the_tenants_time_zone_and_the
 async def test_a_batch_ends_where_its_tokens_are_used_up(settings: Settings) -> None:
     async with office_on(settings.model_copy(update={"extraction_batch": 450})) as office:
         office.server.default = extraction_reply([])
-        await office.post_messages(*(("alice", f"{n} " + "word " * 100) for n in range(6)), ("bob", "word " * 1_000))
+        long = "\n".join(["word " * 100] * 7)
+        await office.post_messages(*(("alice", f"{n} " + "word " * 100) for n in range(6)), ("alice", long))
         assert [await office.extract() for _ in range(4)] == [3, 3, 1, 0]
-        assert [prompt.count(" alice: ") for prompt in office.prompts_sent] == [3, 3, 0]
+        assert [prompt.count(" alice: ") for prompt in office.prompts_sent] == [3, 3, 1]
 
 
 async def test_an_active_discussion_is_extracted_once_its_first_message_has_waited_long(office: Office) -> None:
@@ -298,7 +231,7 @@ async def test_a_failed_extraction_is_retried_later_and_loses_nothing(office: Of
         [*FACTS, "noise", {"text": 5}, {"text": ""}, {"text": "x", "sources": "all"}]
     )
     assert await office.extract(3_600) == 3
-    assert len(await office.texts()) == 3 + 1
+    assert len(await office.texts()) == 3
     assert await office.waiting() == 0
 
 
@@ -340,14 +273,14 @@ async def test_a_message_whose_statements_cannot_be_stored_is_skipped_alone(
         extraction_reply([{"text": f"{word} is kept in the {word} box", "kind": "fact", "sources": [1]}])
         for word in map("".join, itertools.permutations("abcd"))
     ]
-    said = ["one is here", "two is here", "three is here", "poison secret-4711", "five is here"]
+    said = [f"{each} is kept in a box" for each in ("one", "two", "three", "poison secret-4711", "five")]
     await office.post_messages(*(("alice", text) for text in said))
     with capture_logs() as logs:
         for _ in range(3 * MAX_ATTEMPTS):  # each time the batch fails it is halved, until the message is alone
             await office.extract(24 * 3_600)
     assert await office.waiting() == 0
     without = "".join(prompt for prompt in office.prompts_sent if "poison" not in prompt)
-    assert [text for text in said if text not in without] == ["poison secret-4711"]
+    assert [text for text in said if text not in without] == ["poison secret-4711 is kept in a box"]
     [check] = [each for each in await run_doctor(office.harness.app.settings) if each.name == "skipped messages"]
     assert check.detail.startswith("1 message could not be indexed or extracted from")
     assert "4711" not in check.detail + str(logs)
@@ -425,13 +358,13 @@ async def test_a_message_edited_during_its_extraction_is_extracted_again(
     monkeypatch.setattr(extractor, "extract", slow)
     office.server.script += [
         extraction_reply(FACTS),
-        extraction_reply([{"text": "alice is fine with spaces", "sources": [1]}]),
+        extraction_reply([{"text": "bob is fine with spaces", "sources": [1]}]),
     ]
     office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
     assert await office.extractions.learn_due(tenant) == 0
     assert await office.texts() == []
     assert await office.extract() == 3
-    assert await office.texts() == ["alice is fine with spaces"]
+    assert await office.texts() == ["bob is fine with spaces"]
     assert "spaces are fine" in office.prompts_sent[-1]
     assert "tabs" not in office.prompts_sent[-1]
 

@@ -250,7 +250,7 @@ async def _query(stage: Stage) -> None:
 async def _exchange(stage: Stage) -> None:
     harness = stage.harness
     alice, _ = await _ids(stage, "alice")
-    exchange = GatewayExchange(uuid.uuid4(), f"the vault is {SECRET}", "", harness.clock.now())
+    exchange = GatewayExchange(uuid.uuid4(), f"the vault is {SECRET}", harness.clock.now())
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.gateway_exchanges.put(ExchangeOwner(alice, "cursor"), exchange, harness.clock.now())
 

@@ -165,14 +165,13 @@ class Gateway:
 
         async def ended(call: GatewayCall) -> None:
             if reader is not None and turn is not None and call.answer.is_whole and await is_valid():
-                is_own = turn.has_only_user_messages and not call.injected  # else it may repeat memory or others' texts
-                await self._note(reader, turn, call.answer.said if is_own else "", asked_at)
+                await self._note(reader, turn, asked_at)
 
         return ended
 
-    async def _note(self, reader: EntryReader, turn: GatewayTurn, answer: str, asked_at: datetime) -> None:
+    async def _note(self, reader: EntryReader, turn: GatewayTurn, asked_at: datetime) -> None:
         try:
-            await self._app.gateway_source.note(reader, turn.digest, turn.text, answer, asked_at)
+            await self._app.gateway_source.note(reader, turn.digest, turn.text, asked_at)
         except NexusError as error:
             logger.warning("gateway.not_noted", error=for_operator(error))
 

@@ -43,7 +43,7 @@ MAX_EXTRACTED_CHARS: Final = 500
 MAX_EXTRACTED_STATEMENTS: Final = 40  # of one batch
 MEMORY_KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
 MAX_KNOWN_TOKENS: Final = 400  # of the similar memories that the model is shown
-EXTRACTION_PROMPT_VERSION: Final = "extraction.v2"
+EXTRACTION_PROMPT_VERSION: Final = "extraction.v3"
 MALFORMED: Final = "The model's answer to the extraction prompt was not the requested JSON."
 _FENCE: Final = re.compile(r"```\w*")
 

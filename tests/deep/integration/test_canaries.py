@@ -693,7 +693,7 @@ def extracting(harness: AppHarness, extractor: Extractor) -> Learner[ExtractionS
 
 async def queue_everything(url: str) -> None:
     """Queue what people said for extraction, as if it had just been indexed."""
-    columns = "tenant_id, conversation_id, namespace, visibility"
+    columns = "tenant_id, conversation_id, namespace, visibility, user_id"
     queue = f"INSERT INTO extraction_queue (message_id, queued_at, {columns}) SELECT id, at, {columns} FROM messages"
     await run_sql(url, f"{queue} WHERE agent_id IS NULL")
 

@@ -2,7 +2,6 @@
 learnt or said again."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -26,8 +25,8 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
-EXCHANGES: Final = "SELECT question, answer FROM gateway_exchanges"
-TEXTS: Final = "SELECT * FROM gateway_exchanges WHERE question <> '' OR answer <> ''"
+EXCHANGES: Final = "SELECT question FROM gateway_exchanges"
+TEXTS: Final = "SELECT * FROM gateway_exchanges WHERE question <> ''"
 WAITING_LOCKS: Final = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
@@ -41,42 +40,6 @@ async def stage(settings: Settings) -> AsyncIterator[GatewayStage]:
 async def http(stage: GatewayStage) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
         yield http
-
-
-# docs/gateway.md: an answer is read only where the request had nothing but messages of the user, and no memory was put
-# in. Each of these, which some servers read, has others' texts stand behind the answer.
-OTHERS: Final = {
-    "prediction": '"prediction": {"type": "content", "content": "I prefer zqothers."}',
-    "documents": '"documents": [{"text": "I prefer zqothers."}]',
-    "data of the server": '"data_sources": [{"type": "azure_search"}]',
-    "plugins": '"plugins": [{"id": "web"}]',
-    "a schema": '"response_format": {"type": "json_schema", "json_schema": {"description": "I prefer zqothers."}}',
-    "in other letters": '"Tools": [{"type": "function", "function": {"name": "look"}}]',
-    "a system text apart": '"system": "I prefer zqothers."',
-    "twice": '"tools": [], "tools": [{"type": "function", "function": {"name": "look"}}]',
-}
-
-
-@pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
-async def test_an_answer_is_not_read_where_the_request_has_anything_of_others(
-    stage: GatewayStage, http: httpx2.AsyncClient, others: str
-) -> None:
-    headers = bearer(await key_of(stage.harness, "alice", "cursor")) | {"Content-Type": "application/json"}
-    stage.upstream.default = Say(("I prefer zqothers.",))
-    body = f'{{"model": "{MODEL}", {others}, "messages": {json.dumps(TEA)}}}'
-    assert (await http.post("/v1/chat/completions", content=body, headers=headers)).status_code == 200
-    await waits(stage, 1)
-    assert await stage.rows(EXCHANGES) == [(TEA[0]["content"], "")]
-
-
-async def test_an_answer_is_read_where_a_request_only_says_how_to_answer(
-    stage: GatewayStage, http: httpx2.AsyncClient
-) -> None:
-    headers = bearer(await key_of(stage.harness, "alice", "cursor"))
-    body = {"model": MODEL, "messages": TEA, "temperature": 0.2, "max_tokens": 50, "user": "alice", "tools": []}
-    assert (await http.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
-    await waits(stage, 1)
-    assert await stage.rows(EXCHANGES) == [(TEA[0]["content"], "Hello there.")]
 
 
 # docs/architecture.md: what a person asks to be forgotten is gone everywhere; docs/gateway.md: what waits to be learnt

@@ -1,0 +1,50 @@
+"""Whose statement a sentence is that a model wrote down: that of the author whose own words it says. Pure.
+
+What is learnt together is of one author (composer/memory/learner.py), so a model that obeys a message can put nothing
+into anybody else's mouth. Here is judged that it puts nothing new into the author's: most words of a statement, and
+every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from composer.model import Message
+from composer.text.own_words import own_words
+from composer.text.terms import terms
+
+# Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
+# somebody had said in the course of a conversation share so much with what that person said in it (LoCoMo).
+MIN_SUPPORT: Final = 0.5
+COMMON_PREFIX: Final = 5  # letters in which two forms of a word agree: prefer, preference
+_RECKONED: Final = re.compile(r"\A(?:19|20)\d\d-[01]\d-[0-3]\d\Z")  # a day: models put it in place of "yesterday"
+
+
+def in_own_words(messages: Sequence[Message]) -> list[Message]:
+    """Those messages in which their senders say something themselves, with that alone."""
+    own = [replace(message, text=own_words(message.text)) for message in messages]
+    return [message for message in own if message.text]
+
+
+def is_supported(statement: str, messages: Sequence[Message]) -> bool:
+    """Whether messages of one author say what a statement says: most of its words, and every number but a day."""
+    names = set(terms(" ".join({message.author for message in messages})))
+    said = set(chain.from_iterable(terms(message.text) for message in messages))
+    beginnings = {_beginning(word) for word in said}
+    words = [word for word in dict.fromkeys(terms(statement)) if word not in names]
+    days = set(chain.from_iterable(terms(word) for word in words if _RECKONED.match(word)))
+    words = [word for word in words if word not in days]
+    if any(_has_digit(word) and word not in said for word in words):
+        return False
+    supported = sum(_beginning(word) in beginnings for word in words)
+    return bool(words) and supported >= MIN_SUPPORT * len(words)
+
+
+def _beginning(word: str) -> str:
+    return word[:COMMON_PREFIX] if word.isalpha() else word
+
+
+def _has_digit(word: str) -> bool:
+    return any(char.isdecimal() for char in word)
