@@ -100,9 +100,9 @@ def _of_project(id: str, projects: Sequence[OwnProject]) -> list[Reader]:
 def _of_conversation(item: OwnItem, kind: str, rest: str, places: Sequence[OwnPlace]) -> list[Reader]:
     place = next((each for each in places if each.namespace == item.namespace), None)
     if place is None:
-        former = kind == "room" and any(each.id == uuid.UUID(rest[:_ID_LENGTH]) for each in places)
-        why = "the room was private then, and is not now" if former else "you are not in that conversation any more"
-        return [Reader(False, "Nobody outside it" if not former else "Nobody", why)]
+        if kind == "room" and any(each.id == uuid.UUID(rest[:_ID_LENGTH]) for each in places):
+            return [Reader(False, "Nobody", "the room was private then, and is not now")]
+        return [Reader(False, "Nobody outside it", "you are not in that conversation any more")]
     agent = {"agent": f"@{place.agent}" if place.agent else "the agent"}
     if place.kind is ConversationKind.DM:
         return [Reader(True, "You", "in your DMs with %(agent)s", agent), _ROOMS, _YOUR_TOOLS, _ADMINS]

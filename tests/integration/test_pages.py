@@ -318,3 +318,12 @@ async def test_an_entry_is_edited_put_into_the_trash_and_restored(
     assert "Nobody" in await alice.page(address)
     await alice.press(f"{address}/restore")
     assert "blue Koga" in await alice.page("/memory")
+
+
+async def test_pages_come_in_the_language_of_the_browser(harness: AppHarness, alice: Person) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    german = (await alice.get("/memory", **{"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"})).text
+    assert '<html lang="de" dir="ltr"' in german
+    assert "Von dir ist 1 Sache gemerkt." in german
+    for other in ("fr,it;q=0.5", "*", "xx-invalid-xx-xx;;q=", ""):
+        assert "1 thing is remembered of you." in (await alice.get("/memory", **{"Accept-Language": other})).text

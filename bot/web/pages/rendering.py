@@ -26,6 +26,22 @@ from bot.web.pages.sources import cards_of, with_links
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
+# What an item or a source is, as templates show it: their own words, in the reader's language.
+KINDS: Final = (
+    *(
+        "preference",
+        "habit",
+        "fact",
+        "factual",
+        "decision",
+        "action item",
+        "note",
+        "episodic",
+        "procedural",
+        "semantic",
+    ),
+    *("pinned", "proposed", "memory", "landmark", "episode", "message", "summary", "day", "week", "session", "thread"),
+)
 MIN_COMPRESSED_BYTES: Final = 1_000
 PAGE_HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",

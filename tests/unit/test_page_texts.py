@@ -1,0 +1,70 @@
+"""The texts of the pages: each is in the catalogue of every language, with the same names to fill in."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from babel.messages.pofile import read_po
+from jinja2.ext import babel_extract
+
+from bot.web.pages import rendering
+from composer.people import readers
+
+PAGES: Final = Path(rendering.__file__).parent
+LANGUAGES: Final = sorted((PAGES / "languages").glob("*.po"))
+NAMES: Final = re.compile(r"%\((\w+)\)s")
+
+
+def _of_templates() -> Iterator[str | tuple[str, str]]:
+    for path in sorted((PAGES / "templates").rglob("*.html")):
+        with path.open("rb") as file:
+            options = {"newstyle_gettext": "true", "trimmed": "true"}
+            for _, function, message, _ in babel_extract(file, ("_", "gettext", "ngettext"), [], options):
+                if function == "ngettext":
+                    one, many, *_ = message
+                    yield one, many
+                elif found := message if isinstance(message, str) else next(filter(None, message or ()), None):
+                    yield found  # else it is one of KINDS, or a sentence of the table of readers
+
+
+def _of_readers() -> Iterator[str]:
+    """The sentences of the table of readers: of each call of Reader, its texts."""
+    tree = ast.parse(Path(readers.__file__).read_text(encoding="utf-8"))
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Reader":
+            for given in call.args[1:3]:
+                yield from (each.value for each in ast.walk(given) if isinstance(each, ast.Constant) and each.value)
+
+
+def _of_dates() -> Iterator[str]:
+    yield from ("Today", "Yesterday")
+
+
+def texts() -> list[str | tuple[str, str]]:
+    """All texts of the pages, those with a plural in pairs."""
+    return list(dict.fromkeys((*_of_templates(), *_of_readers(), *_of_dates(), *rendering.KINDS)))
+
+
+def test_there_are_texts_and_german() -> None:
+    assert len(texts()) > 60
+    assert "de" in [path.stem for path in LANGUAGES]
+
+
+@pytest.mark.parametrize("path", LANGUAGES, ids=lambda path: path.stem)
+def test_a_language_has_every_text_and_no_other(path: Path) -> None:
+    with path.open("rb") as file:
+        catalogue = read_po(file, path.stem)
+    known = {_texts(message.id): _texts(message.string) for message in catalogue if message.id}
+    assert set(known) == {_texts(each) for each in texts()}
+    for source, translated in known.items():
+        assert all(translated), f"{source} is not translated"
+        names = {name for each in source for name in NAMES.findall(each)} - {"num"}
+        for each in translated:
+            assert set(NAMES.findall(each)) - {"num"} == names, source
+
+
+def _texts(text: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text or ())
