@@ -23,11 +23,11 @@ def _of_templates() -> Iterator[str | tuple[str, str]]:
         with path.open("rb") as file:
             options = {"newstyle_gettext": "true", "trimmed": "true"}
             for _, function, message, _ in babel_extract(file, ("_", "gettext", "ngettext"), [], options):
+                found = [message] if isinstance(message, str) else [each for each in message or () if each]
                 if function == "ngettext":
-                    one, many, *_ = message
-                    yield one, many
-                elif found := message if isinstance(message, str) else next(filter(None, message or ()), None):
-                    yield found  # else it is one of KINDS, or a sentence of the table of readers
+                    yield found[0], found[1]
+                elif found:  # else it is one of KINDS, or a sentence of the table of readers
+                    yield found[0]
 
 
 def _of_readers() -> Iterator[str]:
@@ -36,7 +36,9 @@ def _of_readers() -> Iterator[str]:
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Reader":
             for given in call.args[1:3]:
-                yield from (each.value for each in ast.walk(given) if isinstance(each, ast.Constant) and each.value)
+                yield from (
+                    str(each.value) for each in ast.walk(given) if isinstance(each, ast.Constant) and each.value
+                )
 
 
 def _of_dates() -> Iterator[str]:
