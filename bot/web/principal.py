@@ -42,7 +42,6 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     if found.vendor is not None and not any(is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
     require_known_parameters(request)
-    act_for(found.tenant_id, found.user)
     await _take_place(request, nexus)
     await admit(request, nexus.app.operations, found)
     return found
@@ -85,7 +84,7 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
     if found is not None:
         request.state.key = str(found.id)
         await nexus.fair_use.admit(f"key:{found.id}")
-        act_for(found.tenant_id, found.id)
+        act_for(found.tenant_id, found.id)  # it has a share of its own
         await _take_place(request, nexus)
     return found
 
