@@ -7,6 +7,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from composer.errors import BadInput, NotFound
+from composer.model import Role
 from composer.people.projects import members
 from composer.repositories.database import Transaction
 from composer.repositories.invites import Invite
@@ -76,10 +77,11 @@ def _by_name(invites: Sequence[Invite]) -> dict[str, Invite]:
 
 def _line(name: str, invite: Invite) -> str:
     kind = "isolated project" if invite.isolated else "project"
+    told = "" if invite.role == Role.READ else " What you say in sessions that you put into it all in it can recall."
     return (
         f"{speaker_label(invite.by)} invites you to the {kind} {name} (role: {invite.role}). Once you accept, your AI "
         "tools, and the conversations of yours that you put into it, are answered also from what its members wrote "
-        f"for it. To answer: {PREFIX} project accept {name}, or {PREFIX} project decline {name}"
+        f"for it.{told} To answer: {PREFIX} project accept {name}, or {PREFIX} project decline {name}"
     )
 
 

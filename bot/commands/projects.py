@@ -155,7 +155,7 @@ async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, use
         if await members.set_member(tx, project, known, role, call.user, call.now):
             return f"{known.name} is in {project.slug} with the role {role}."
         return (
-            f"Invited {known.name} to {project.slug} with the role {role}. They are in it once they accept: {PREFIX} "
+            f"Invited {known.name} to {project.slug} with the role {role}, which they have once they accept: {PREFIX} "
             f"project accept {project.slug}. The invitation holds for {INVITE_LIFETIME.days} days."
         )
     if not await members.remove_member(tx, project, known, call.now):

@@ -173,12 +173,12 @@ async def test_a_project_member_may_be_named_before_or_after_the_project(harness
     await harness.command("alice", "/nexus project create apollo", **ROOM)
     await harness.say("bob", "hello", **ROOM)
     invited = (await harness.command("alice", "/nexus project member add apollo bob", **ROOM)).text
-    assert invited.startswith("Invited bob to apollo with the role write. They are in it once they accept: ")
+    assert invited.startswith("Invited bob to apollo with the role write, which they have once they accept: ")
     await harness.command("bob", "/nexus project accept apollo", **ROOM)
     for line, role in (
         ("add apollo bob", "write"),
-        ("bob apollo --read", "read"),
         ("set <@bob> apollo admin", "admin"),
+        ("bob apollo --read", "read"),
     ):
         answer = (await harness.command("alice", f"/nexus project member {line}", **ROOM)).text
         assert answer == f"bob is in apollo with the role {role}."
@@ -292,6 +292,7 @@ async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarne
         with pytest.raises(Refused):
             await harness.command("bob", f"/nexus {text}", room="bobs")
     await harness.command("alice", "/nexus project member add apollo bob write", **ROOM)
+    await harness.command("bob", "/nexus project accept apollo", **ROOM)
     await harness.command("bob", "/nexus fact set a 1 --project --yes", **ROOM)
     with pytest.raises(Refused, match="Only an admin of apollo"):
         await harness.command("bob", "/nexus project member add apollo carol", **ROOM)

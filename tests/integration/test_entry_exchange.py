@@ -298,7 +298,8 @@ async def test_only_ones_own_is_exported_and_of_an_isolated_project_only_by_its_
         made = await client.post("/v1/projects", json={"name": name, "isolated": isolated}, headers=bearer(key))
         projects[name] = made.json()["id"]
         member = f"/v1/projects/{projects[name]}/members/{bob}"
-        assert (await client.put(member, json={"role": "write"}, headers=bearer(key))).status_code == 204
+        assert (await client.put(member, json={"role": "write"}, headers=bearer(key))).status_code == 202
+        await client.post(f"/v1/projects/{projects[name]}/accept", headers=bearer(await key_of(harness, "bob")))
         for who in ("alice", "bob"):
             await hub.write(who, f"{who} for {name}", project=uuid.UUID(projects[name]))
     await hub.write("alice", "alice for herself")

@@ -166,7 +166,9 @@ async def _let_others_in(harness: AppHarness, url: str, things: dict[str, str]) 
         await http.post(f"/v1/teams/{team}/invites", headers=own, json={"user": user})
         assert (await http.post(f"/v1/teams/{team}/accept", headers=key)).status_code == 204
         at = f"/v1/projects/{project['id']}/members/{users['dave'][0]}"
-        assert (await http.put(at, headers=own, json={"role": "read"})).status_code < 300
+        assert (await http.put(at, headers=own, json={"role": "read"})).status_code == 202
+        joined = await http.post(f"/v1/projects/{project['id']}/accept", headers=users["dave"][1])
+        assert joined.status_code == 204
 
 
 @pytest.mark.parametrize("viewer", SOME)

@@ -235,6 +235,7 @@ async def test_who_may_only_read_a_project_puts_nothing_into_it(harness: AppHarn
     await harness.say("alice", "the gate opens with numbat3", room="apollo")
     await harness.say("bob", f"the vault is {SECRET}", session="s1")
     await harness.command("alice", "/nexus project member add apollo bob read", room="apollo")
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     shown = await harness.command("bob", "/nexus project assign apollo", session="s1")
     assert "nobody in apollo recalls what is said in this session" in shown.text
     await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
@@ -253,6 +254,8 @@ async def test_who_may_only_read_a_project_puts_nothing_into_it(harness: AppHarn
     assert "numbat3" in await prompt_text(harness, "bob", "what opens the gate?", session="s1")  # reading goes on
     assert SECRET in await prompt_text(harness, "bob", session="s1")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
+    assert SECRET not in await prompt_text(harness, "alice", room="apollo"), "no admin opens another's session"
+    await harness.command("bob", "/nexus project accept apollo", room="apollo")
     assert SECRET in await prompt_text(harness, "alice", room="apollo")
 
 

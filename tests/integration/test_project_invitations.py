@@ -177,6 +177,8 @@ async def test_everybody_leaves_also_who_was_left_as_the_only_admin_of_an_isolat
     await stage.hub.write("mallory", "filed in the trap", project=trap.id)
     await told(stage, "mallory", "project member add trap alice read")
     await told(stage, "alice", "project accept trap")
+    await told(stage, "mallory", "project member add trap alice write")
+    await told(stage, "alice", "project accept trap")
     await told(stage, "mallory", "project member add trap alice admin")
     await told(stage, "mallory", "project leave trap")
     key = await key_of(stage.harness, "alice")
@@ -251,3 +253,31 @@ async def test_who_declines_declines_for_themselves_alone(stage: GatewayStage) -
         await told(stage, "mallory", f"project member add handbook {user}")
     await told(stage, "alice", "project decline handbook")
     assert "You are in handbook now" in await told(stage, "bob", "project accept handbook")
+
+
+async def test_no_admin_opens_the_sessions_of_who_may_only_read(stage: GatewayStage) -> None:
+    await told(stage, "mallory", "project create handbook")
+    await told(stage, "mallory", "project assign handbook --yes", room="lab")
+    await told(stage, "mallory", "project member add handbook alice read")
+    await told(stage, "alice", "project accept handbook")
+    await told(stage, "alice", "project assign handbook --yes", session="s1")
+    await stage.harness.say("alice", "the vault is behind zqmine", session="s1")
+
+    async def recalled() -> str:
+        return await told(stage, "mallory", "recall vault", room="lab")
+
+    for role in ("write", "admin"):
+        assert (await told(stage, "mallory", f"project member add handbook alice {role}")).startswith("Invited alice")
+        assert "zqmine" not in await recalled()
+    assert "What you say in sessions that you put into it all in it can recall." in await told(
+        stage, "alice", "project list"
+    )
+    await told(stage, "alice", "project decline handbook")
+    assert "your role: read" in await told(stage, "alice", "project list"), "she stays what she was"
+    await told(stage, "mallory", "project member add handbook alice write")
+    await told(stage, "mallory", "project member add handbook alice read")
+    with pytest.raises(NotFound):
+        await told(stage, "alice", "project accept handbook")
+    await told(stage, "mallory", "project member add handbook alice write")
+    await told(stage, "alice", "project accept handbook")
+    assert "zqmine" in await recalled()

@@ -1304,9 +1304,11 @@ class Reference:
                 del project.members[account]
             invitation = project.invited.pop(event.who, None)
             return bool(named) or (invitation is not None and invitation.is_open(event.at))
-        if not named:
+        opens_sessions = here.role(project, event.who) == "read" and event.role != "read"
+        if not named or (opens_sessions and event.user not in accounts):
             project.invited[event.who] = Invitation(event.role, event.user, event.at)
             return True
+        project.invited.pop(event.who, None)
         for account in named | {event.who}:
             project.members[account] = event.role
         return True
@@ -1322,8 +1324,8 @@ class Reference:
         for account in here.accounts(event.user):
             project.invited.pop(account, None)
         if not event.declined:
-            offered = {each.role for each in invites.values()}
-            role = here.role(project, event.user) or next(role for role in ROLES if role in offered)
+            offered = {here.role(project, event.user), *(each.role for each in invites.values())}
+            role = next(role for role in ROLES if role in offered)
             named = here.accounts(event.user) & project.members.keys()
             for account in named | invites.keys():
                 project.members[account] = role

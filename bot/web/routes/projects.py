@@ -219,10 +219,11 @@ async def list_project_members(call: Calling, id: uuid.UUID) -> Response:
     summary="Invite a person, or change a member's role",
     response_class=Response,
     status_code=204,
-    responses={202: {"description": "Invited: they are a member once they accept, for 14 days"}, **_DONE},
+    responses={202: {"description": "Invited: they have the role once they accept, for 14 days"}, **_DONE},
 )
 async def set_project_member(call: Calling, id: uuid.UUID, user: uuid.UUID, sent: ProjectRoleUpdate) -> Response:
-    """For the project's admins. Who is no member yet is invited (202). The only admin stays one."""
+    """For the project's admins. Who is no member yet is invited (202), and so is who may only read, to a role that
+    writes: what they say in their sessions in it is recalled by its members then. The only admin stays one."""
 
     async def again(tx: Transaction, access: EntryAccess) -> bool:
         return any(user == each.id for each in await members.list_members(tx, access, id))

@@ -22,14 +22,21 @@ from composer.visibility import EntryAccess, ProjectFacts
 async def set_member(
     tx: Transaction, project: ProjectFacts, user: User, role: Role, by: uuid.UUID, now: datetime
 ) -> bool:
-    """Set a member's role, or invite somebody who is none; return whether they are a member. Raises Conflict where no
-    admin would be left."""
+    """Set a member's role, or invite somebody who is none; return whether they have the role now.
+
+    Who may only read is invited to a role that writes, too: from then on what they say in sessions that they put into
+    the project, and said there before, is recalled by everybody in it. Raises Conflict where no admin would be left.
+    """
     if role is not Role.ADMIN and await tx.projects.admins(project.id, user.id) == (1, True):
         raise Conflict(
             f"{user.name} is the only admin of {project.slug}: make somebody else an admin first "
             f"(/nexus project member add {project.slug} USER admin)."
         )
-    if await tx.projects.set_role(project.id, user.id, role):
+    known = await _role(tx, project.id, user.id)
+    opens_sessions = known is Role.READ and role is not Role.READ
+    if known is not None and (not opens_sessions or await _is_same(tx, user.id, by)):
+        await tx.projects.set_role(project.id, user.id, role)
+        await tx.invites.take(project.id, [user.id], now)
         return True
     id = derived_id("project invite", str(project.id), str(user.id))
     await tx.invites.to_project(id, project.id, user.id, role, by, now)
@@ -53,12 +60,12 @@ async def leave(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID],
 
 async def accept(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> Role:
     """Make a person a member of a project that they are invited to, with all users that are, and return their role: the
-    best that is offered. Who is a member already keeps theirs. Raises NotFound."""
+    best that is offered, or that they have. Raises NotFound."""
     invited = await tx.invites.take(project, users, now)
     if not invited:
         raise NotFound(UNKNOWN_INVITE)
-    known = next((each.role for each in await tx.projects.find_for(users[0]) if each.id == project), None)
-    role = known or next(role for role in reversed(Role) if role in invited.values())
+    offered = {*invited.values(), await _role(tx, project, users[0])}
+    role = next(role for role in reversed(Role) if role in offered)
     for user in invited:
         await tx.projects.join(project, user, role)
     return role
@@ -122,6 +129,14 @@ async def decline_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, 
     tx.audit.act_for(access.user)
     if not await tx.invites.take(id, access.users, now):
         raise NotFound(UNKNOWN_INVITE)
+
+
+async def _role(tx: Transaction, project: uuid.UUID, user: uuid.UUID) -> Role | None:
+    return next((each.role for each in await tx.projects.find_for(user) if each.id == project), None)
+
+
+async def _is_same(tx: Transaction, user: uuid.UUID, other: uuid.UUID) -> bool:
+    return user == other or other in (await tx.people.linked_users([user])).get(user, ())
 
 
 async def _user(tx: Transaction, id: uuid.UUID) -> User:

@@ -74,6 +74,8 @@ async def test_a_change_of_who_is_in_something_that_is_sent_again_late_undoes_no
         return [each.json() for each in (*found, settings)]
 
     await joins()
+    assert (await did(client, "PUT", f"{project}/members/{of_bob}", alice, role="write")).status_code == 202
+    assert (await did(client, "POST", f"{project}/accept", bob)).status_code == 204
     role, member = f"{team}/members/{of_bob}", f"{project}/members/{of_bob}"
     # Whose, what, how it is undone, and by whom.
     steps: list[
@@ -84,8 +86,14 @@ async def test_a_change_of_who_is_in_something_that_is_sent_again_late_undoes_no
         (alice, "DELETE", role, {}, []),
         (bob, "POST", f"{team}/leave", {}, []),
         (alice, "PATCH", project, {"name": "zeus"}, [(alice, "PATCH", project, {"name": "hera"})]),
-        (alice, "PUT", member, {"role": "write"}, [(alice, "PUT", member, {"role": "read"})]),
-        (alice, "DELETE", member, {}, [(alice, "PUT", member, {"role": "read"})]),
+        (alice, "PUT", member, {"role": "admin"}, [(alice, "PUT", member, {"role": "write"})]),
+        (
+            alice,
+            "DELETE",
+            member,
+            {},
+            [(alice, "PUT", member, {"role": "read"}), (bob, "POST", f"{project}/accept", {})],
+        ),
         (alice, "PATCH", "/v1/settings", {"trash_days": 3}, [(alice, "PATCH", "/v1/settings", {"trash_days": 5})]),
     ]
     for n, (who, method, path, body, undoing) in enumerate(steps):
