@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from composer.ports.database import Statements
 from composer.repositories.recall import episode_id_of
+from composer.text.names import UNNAMED
 
 ERASED: Final = "erased"  # what a process says to all processes once it has erased something
 ERASURE_PAGE: Final = 2_000  # texts that are read at once
@@ -112,8 +113,9 @@ class Erasure:
         return (0, 0) if row is None else (row["files"], row["exchanges"])
 
     async def erase_people(self, users: Sequence[uuid.UUID]) -> None:
-        """Delete what people who are erased have set for themselves, and what the gateway keeps of them."""
-        await self._sql.execute("erase_people", user_ids=list(users))
+        """Delete what people who are erased have set for themselves, what the gateway keeps of them, and the names of
+        projects and teams that they alone made and are in."""
+        await self._sql.execute("erase_people", user_ids=list(users), unnamed=UNNAMED)
 
     async def derived_items(self, sources: Sequence[uuid.UUID]) -> list[tuple[str, uuid.UUID]]:
         """(kind, id) of everything made from these sources, over any number of steps, and of the turns whose prompts

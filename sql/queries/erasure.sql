@@ -73,11 +73,22 @@ UNION ALL SELECT 'summary', id FROM summary UNION ALL SELECT 'compaction', id FR
 
 -- name: erase_people
 -- Delete what people have set for themselves, their time zones, and what the gateway keeps of them: what it put into requests, and what is to be
--- learnt from their tools, also by an attempt that goes on.
+-- learnt from their tools, also by an attempt that goes on. Projects and teams that they made, and that nobody else is in
+-- (a project has no room either), lose their names.
 WITH own AS (UPDATE users SET settings = NULL, settings_at = NULL
              WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND settings IS NOT NULL),
      zone AS (UPDATE identities SET timezone = NULL WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
               AND timezone IS NOT NULL),
+     project AS (UPDATE projects AS p SET slug = :unnamed
+                 WHERE p.tenant_id = :tenant_id AND p.created_by = ANY (:user_ids::uuid[])
+                       AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = :tenant_id AND m.project_id = p.id
+                                       AND NOT m.user_id = ANY (:user_ids::uuid[]))
+                       AND NOT EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.project_id = p.id
+                                       AND c.kind = 'room')),
+     team AS (UPDATE teams AS t SET name = :unnamed
+              WHERE t.tenant_id = :tenant_id AND t.created_by = ANY (:user_ids::uuid[])
+                    AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = :tenant_id AND m.team_id = t.id
+                                    AND NOT m.user_id = ANY (:user_ids::uuid[]))),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
      attempt AS (DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])

@@ -12,14 +12,16 @@ from bot.console import schedule
 from bot.console.doctor import check_receipt
 from bot.console.operations import set_admin
 from bot.script.places import incoming, place_of
+from composer.entries import teams
 from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
-from composer.model import Attachment
+from composer.model import Attachment, TeamRole
 from composer.repositories.recall import episode_id_of
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.database.working_cache import RedisWorkingCache
 from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
+from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
@@ -340,6 +342,37 @@ async def test_a_name_is_blanked_with_everything_else(harness: AppHarness, setti
     assert await find_remains(settings, "Zqdora") == {}
     assert (await find_remains(settings, "cake")).keys() == {"cake"}
     assert await answers(harness) == ["Some people."]
+
+
+@pytest.mark.parametrize("erase", ["/nexus forget everything --yes", "/nexus erase user alice --yes"])
+async def test_names_of_projects_and_teams_that_are_a_persons_alone_go_with_them(
+    harness: AppHarness, settings: Settings, erase: str
+) -> None:
+    hub = Hub(harness)
+    await harness.say("alice", "hello", **ROOM)
+    for name in ("zqalone", "zqalone2", "zqshared", "zqroom"):
+        await harness.command("alice", f"/nexus project create {name}", dm="nexus")
+    await harness.command("alice", "/nexus project assign zqalone --yes", dm="nexus")
+    await harness.say("bob", "hello", **ROOM)
+    await harness.command("alice", "/nexus project member add zqshared bob", **ROOM)
+    await harness.command("bob", "/nexus project accept zqshared", **ROOM)
+    await harness.command("alice", "/nexus project create zqother", **ROOM)
+    await harness.command("alice", "/nexus project assign zqroom --yes", **ROOM)
+    bob = await hub.user("bob")
+    async with hub.request("alice") as (tx, access):
+        await teams.create(tx, access, "zqteam", "1", harness.clock.now())
+        shared = await teams.create(tx, access, "zqtogether", "2", harness.clock.now())
+        await tx.teams.add_member(shared, bob, TeamRole.MEMBER, access.user, harness.clock.now())
+    await harness.ask("alice", "which project is this?", dm="nexus")
+    if "everything" in erase:
+        await harness.command("alice", erase, dm="nexus")
+    else:
+        await harness.say("dave", "hello", **ROOM)
+        assert await set_admin(harness.app, harness.workspace().tenant, "dave", True)
+        await harness.command("dave", erase, **ROOM)
+    assert await find_remains(settings, "zqalone", "zqother", "zqteam") == {}
+    others = ("zqshared", "zqroom", "zqtogether")
+    assert (await find_remains(settings, *others)).keys() == set(others)
 
 
 # --- landmarks -------------------------------------------------------------------------------------------------------

@@ -166,6 +166,7 @@ class Project:
     isolated: bool
     members: dict[str, str] = field(default_factory=dict)
     invited: dict[str, Invitation] = field(default_factory=dict)  # by account
+    made_by: str = ""
 
 
 @dataclass(slots=True)
@@ -865,8 +866,12 @@ class Reference:
         return True
 
     def _forget_all(self, tenant: str, accounts: frozenset[str]) -> None:
-        """Erase all that a person said and stored, and their names."""
+        """Erase all that a person said and stored, and their names, also those of projects that are theirs alone."""
         here = self.tenant(tenant)
+        for project in here.projects.values():
+            with_rooms = any(room.project == project.key for room in here.rooms.values())
+            if project.made_by in accounts and project.members.keys() <= accounts and not with_rooms:
+                project.slug = "unnamed"
         found = [e for e in here.entries if e.alive and e.owner in accounts and e.kind not in ("summary", "reply")]
         for account in sorted(accounts):
             self._blank(tenant, account)
@@ -1223,7 +1228,7 @@ class Reference:
         if conversation_key is None or self._own_projects(event, event.slug):
             return False
         key = event.slug if event.slug not in here.projects else f"{event.slug}:{event.n}"
-        here.projects[key] = Project(key, event.slug, event.isolated, {event.user: "admin"})
+        here.projects[key] = Project(key, event.slug, event.isolated, {event.user: "admin"}, event.user)
         return True
 
     def _own_projects(self, event: Event, slug: str) -> list[Project]:
