@@ -1,8 +1,10 @@
 -- name: operations_add
--- Add operations to the totals of their months. Who has opted out, and whose name was erased (`nameless`), is not named.
+-- Add operations to the totals of their months. Who has opted out, and whose name was erased (`nameless`), is not named,
+-- and neither is a tool of theirs.
 INSERT INTO operation_totals AS t (tenant_id, month, user_id, vendor, operation, count, tokens)
 SELECT :tenant_id, n.month, CASE WHEN u.opted_out OR u.name = :nameless THEN '00000000-0000-0000-0000-000000000000' ELSE u.id END,
-       n.vendor, n.operation, sum(n.count)::bigint, sum(n.tokens)::bigint
+       CASE WHEN n.vendor <> 'api' AND (u.opted_out OR u.name = :nameless) THEN 'other' ELSE n.vendor END,
+       n.operation, sum(n.count)::bigint, sum(n.tokens)::bigint
 FROM unnest(:months::date[], :user_ids::uuid[], :vendors::text[], :operations::text[], :counts::bigint[], :tokens::bigint[])
      AS n (month, user_id, vendor, operation, count, tokens)
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
@@ -29,7 +31,7 @@ WHERE tenant_id = :tenant_id AND month >= :since AND (:user_ids::uuid[] IS NULL 
 GROUP BY month, operation, vendor ORDER BY month DESC, operation, vendor
 
 -- name: operations_blank
--- Take people out of the totals of some months, or of all; the figures remain.
+-- Take people out of the totals of some months, or of all, with the names that their tools have; the figures remain.
 WITH own AS (
     DELETE FROM operation_totals AS t
     WHERE t.tenant_id = :tenant_id AND t.user_id = ANY (:user_ids::uuid[])
@@ -38,7 +40,8 @@ WITH own AS (
     RETURNING t.*
 )
 INSERT INTO operation_totals AS t (tenant_id, month, user_id, vendor, operation, count, tokens)
-SELECT :tenant_id, o.month, '00000000-0000-0000-0000-000000000000', o.vendor, o.operation, sum(o.count), sum(o.tokens)
+SELECT :tenant_id, o.month, '00000000-0000-0000-0000-000000000000', CASE WHEN o.vendor = 'api' THEN o.vendor ELSE 'other' END,
+       o.operation, sum(o.count), sum(o.tokens)
 FROM own AS o GROUP BY 2, 4, 5 ORDER BY 2, 4, 5
 ON CONFLICT (tenant_id, month, user_id, vendor, operation) DO UPDATE
 SET count = t.count + excluded.count, tokens = t.tokens + excluded.tokens

@@ -1228,7 +1228,7 @@ class Reference:
         if conversation_key is None or self._own_projects(event, event.slug):
             return False
         key = event.slug if event.slug not in here.projects else f"{event.slug}:{event.n}"
-        here.projects[key] = Project(key, event.slug, event.isolated, {event.user: "admin"}, event.user)
+        here.projects[key] = Project(key, event.slug, event.isolated, {event.user: "admin"}, made_by=event.user)
         return True
 
     def _own_projects(self, event: Event, slug: str) -> list[Project]:
