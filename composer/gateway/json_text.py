@@ -15,7 +15,7 @@ from composer.errors import BadInput
 NO_JSON_BODY: Final = "The request's body is not valid JSON in UTF-8."
 TOO_DEEP: Final = "The request's body is nested too deeply."
 MAX_VALUES: Final = 400_000  # each takes some 300 bytes of memory; OpenAI takes 300,000 tokens to embed, as numbers
-TOO_MANY: Final = f"The request's body has too many values: {MAX_VALUES:,} are taken here."
+TOO_MANY: Final = "The request's body has too many values: {most:,} are taken here."
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -88,9 +88,9 @@ def decode(body: bytes) -> str:
         raise BadInput(NO_JSON_BODY) from None
 
 
-def require_few_values(text: str) -> None:
-    """Return if a JSON text has at most about MAX_VALUES values; it may not be valid JSON. Raises BadInput."""
-    if sum(text.count(mark) for mark in _MARKS) <= MAX_VALUES:
+def require_few_values(text: str, most: int = MAX_VALUES) -> None:
+    """Return if a JSON text has at most about so many values; it may not be valid JSON. Raises BadInput."""
+    if sum(text.count(mark) for mark in _MARKS) <= most:
         return
     marks = strings = 0  # in a longer text they may stand in strings
     for found in _STRING_OR_MARK.finditer(text):
@@ -98,8 +98,8 @@ def require_few_values(text: str) -> None:
             strings += 1
         else:
             marks += 1
-        if marks > MAX_VALUES or strings > 2 * MAX_VALUES:  # each member has two strings at most
-            raise BadInput(TOO_MANY)
+        if marks > most or strings > 2 * most:  # each member has two strings at most
+            raise BadInput(TOO_MANY.format(most=most))
 
 
 def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:

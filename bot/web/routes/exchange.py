@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 import structlog
 from fastapi import Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, BeforeValidator, FailFast, Field
+from pydantic import BaseModel, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import to_json
 
 from bot.web.call import ONCE, REPLAYED, Calling, Event
@@ -33,12 +34,14 @@ from composer.people.export_document import Export
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
 from composer.repositories.operations import Operation
+from composer.text.work import off_loop
 from composer.visibility import EntryAccess
 
 logger = structlog.get_logger()
 
 ENTRIES_FORMAT: Final = "nexus-entries"
 ENTRIES_VERSION: Final = 1
+CHARS_PER_ENTRY: Final = 20  # that are read in the time of reading an entry's fields (see off_loop)
 
 
 class ExportedEntry(EntryFields):
@@ -57,10 +60,11 @@ class ExportedEntry(EntryFields):
         return ImportedEntry(self.sent(), self.id, self.origin, self.created_at, self.trashed_at is not None)
 
 
-def _few(entries: Any) -> Any:
-    """Count the entries before any of them is read."""
-    if isinstance(entries, list):
-        require_few(len(entries))
+def _unread(entries: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Count the entries. `read_entries` reads them, where that doesn't stop the process."""
+    if not isinstance(entries, list):
+        return read(entries)
+    require_few(len(entries))
     return entries
 
 
@@ -72,10 +76,23 @@ class EntryDocument(RequestBody):
     made_at: Moment | None = None
     entries: Annotated[
         list[ExportedEntry],
-        FailFast(),
-        BeforeValidator(_few),
+        WrapValidator(_unread),
         Field(description=f"An import takes at most {MAX_ENTRIES:,}."),
     ]
+
+
+def read_entries(sent: Sequence[Any]) -> list[ImportedEntry]:
+    """The entries of a document, read one after another, so that others can run in between. Raises
+    RequestValidationError for the first that is wrong."""
+    found = []
+    for number, each in enumerate(sent):
+        try:
+            found.append(ExportedEntry.model_validate(each).imported())
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_input=False)
+            place = ("body", "entries", number)
+            raise RequestValidationError([{**each, "loc": (*place, *each["loc"])} for each in wrong]) from None
+    return found
 
 
 class ImportItem(BaseModel):
@@ -184,7 +201,7 @@ async def import_document(
     imported before, is replaced where it differs. A request that repeats another by its idempotency key stores nothing,
     and is answered as with `dry_run`. More than 500 are stored in portions, so that others can write in between: what
     stops one of them (a quota, a credential that ends) leaves those before it, and the same document goes on there."""
-    items = [each.imported() for each in sent.entries]
+    items = await off_loop(len(sent.entries) * CHARS_PER_ENTRY, lambda: read_entries(sent.entries))
 
     async def imported(tx: Transaction, access: EntryAccess, *, dry_run: bool) -> Imported:
         return await import_entries(tx, access, items, await writer_of(call, tx, access), call.now, dry_run=dry_run)
