@@ -2,12 +2,13 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeVar
 
 from composer import visibility
 from composer.entries import keys as keys_of_entries
@@ -20,8 +21,14 @@ from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryValues
 from composer.settings import is_vendor
 from composer.text.moments import moment
+from composer.text.work import off_loop
 from composer.visibility import EntryAccess
 
+T = TypeVar("T")
+
+CHARS_PER_ENTRY: Final = (
+    8  # that are read in the time of planning an entry (see off_loop): a portion is planned at once
+)
 MAX_FORGOTTEN_ENTRIES: Final = 100  # times that one entry was imported and forgotten again
 
 
@@ -106,6 +113,17 @@ async def plan_import(
     Raises BadInput and Refused for one that can't be replaced."""
     new = await _new_entries(tx, access, items, values, writer, now)
     known = await _Known.gathered(tx, access, items, new, now)
+    return await _off_loop(items, lambda: _planned(access, items, new, known, now))
+
+
+async def _off_loop(items: Sequence[ImportedEntry], work: Callable[[], T]) -> T:
+    """What a pure function makes of all entries of a document: of more than a portion, beside the event loop."""
+    return await off_loop(len(items) * CHARS_PER_ENTRY, work)
+
+
+def _planned(
+    access: EntryAccess, items: Sequence[ImportedEntry], new: Sequence[Entry], known: "_Known", now: datetime
+) -> list[Planned]:
     found = []
     for number, (item, entry) in enumerate(zip(items, new, strict=True)):
         existing = known.find(item, entry)
@@ -150,11 +168,11 @@ async def _new_entries(
 ) -> list[Entry]:
     """What each entry would be stored as where it is new. Its id is one that was not forgotten."""
     tag = visibility.unshared_tag(access.user)
-    names = [_name(item, each) for item, each in zip(items, values, strict=True)]
+    names = await _off_loop(items, lambda: [_name(item, each) for item, each in zip(items, values, strict=True)])
     ids: dict[str, uuid.UUID] = {}
     wanted = dict.fromkeys(names)
     for attempt in range(MAX_FORGOTTEN_ENTRIES):
-        tried = {name: derived_id("entry import", str(access.user), name, str(attempt)) for name in wanted}
+        tried = await _off_loop(items, partial(_ids, access.user, wanted, attempt))
         gone = await tx.erasure.erased_ids(list(tried.values()))
         ids |= {name: id for name, id in tried.items() if id not in gone}
         wanted = {name: None for name, id in tried.items() if id in gone}
@@ -162,14 +180,19 @@ async def _new_entries(
             break
     else:
         raise BadInput("The document has an entry that was imported and forgotten too often: write it anew.")
-    found = []
-    for name, item, each in zip(names, items, values, strict=True):
+
+    def entry_of(name: str, item: ImportedEntry, each: EntryValues) -> Entry:
         origin, at = _origin(item), min(now, now if item.created_at is None else moment(item.created_at))
         author = writer.name if origin == API_ORIGIN else f"{writer.name} ({origin})"
         trust = writer.trust if origin == API_ORIGIN else Trust.TOOL
-        entry = Entry(ids[name], tag, each, author, origin, trust, at, size=len(each.whole.encode()))
-        found.append(entry)
-    return found
+        return Entry(ids[name], tag, each, author, origin, trust, at, size=len(each.whole.encode()))
+
+    return await _off_loop(items, lambda: list(map(entry_of, names, items, values)))
+
+
+def _ids(user: uuid.UUID, names: Iterable[str], attempt: int) -> dict[str, uuid.UUID]:
+    """The ids that entries would have, by what tells them apart."""
+    return {name: derived_id("entry import", str(user), name, str(attempt)) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

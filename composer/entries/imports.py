@@ -73,7 +73,8 @@ async def import_entries(
     if dry_run:
         return Imported([(each.id, each.outcome) for each in planned])
     receipts = [await _carry_out(tx, access, each, now) for each in planned]
-    found = Imported([(each.id, each.outcome) for each in planned], receipts)
+    erased = [receipt for receipt, each in zip(receipts, planned, strict=True) if each.outcome is Outcome.REPLACED]
+    found = Imported([(each.id, each.outcome) for each in planned], erased)
     counts = {str(outcome): count for outcome, count in found.counts.items()}
     await tx.audit.record(AuditAct.ENTRIES_IMPORTED, actor=access.user, details=counts)
     return found

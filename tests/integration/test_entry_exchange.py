@@ -1,6 +1,7 @@
 """Entries as one document: what is taken out comes back as it was, once, and a wrong document brings nothing in."""
 
 import json
+import threading
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -9,8 +10,10 @@ import httpx2
 import pytest
 
 from bot.web.routes import exchange
-from composer.entries import export
+from composer.app import App
+from composer.entries import export, import_plan
 from composer.entries.imports import MAX_ENTRIES, PORTION
+from composer.memory.forget import Receipt
 from composer.repositories.entries import Entry
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
@@ -423,3 +426,46 @@ async def test_a_long_document_with_a_wrong_entry_at_its_end_brings_nothing_in(
     refused = await imported(client, key, wrong, 422)
     assert f"entries.{PORTION + 1}" in refused["detail"]
     assert await listed(client, key) == []
+
+
+async def test_an_import_that_erases_nothing_empties_no_caches(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, told = await key_of(harness, "alice"), []
+    real = App.forgotten
+
+    async def forgotten(app: App, tenant: uuid.UUID, receipt: Receipt) -> None:
+        told.append(receipt)
+        await real(app, tenant, receipt)
+
+    monkeypatch.setattr(App, "forgotten", forgotten)
+    sent = document(*({"content": f"entry {number}", "key": f"k{number}"} for number in range(PORTION + 3)))
+    assert (await client.post("/v1/entries/import", json=sent, headers=bearer(key))).json()["created"] == PORTION + 3
+    assert (await client.post("/v1/entries", json={"content": "new", "key": "n"}, headers=bearer(key))).is_success
+    assert told == []
+    sent["entries"][1]["content"] = "other words"
+    assert (await client.post("/v1/entries/import", json=sent, headers=bearer(key))).json()["replaced"] == 1
+    assert len(told) == 1
+
+
+async def test_a_large_document_is_planned_beside_the_event_loop(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, on_loop = await key_of(harness, "alice"), list[str]()
+    loop = threading.get_ident()
+
+    def watched(name: str) -> None:
+        real = getattr(import_plan, name)
+
+        def work(*args: Any) -> Any:
+            if threading.get_ident() == loop:
+                on_loop.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(import_plan, name, work)
+
+    for name in ("_name", "_ids", "_planned"):
+        watched(name)
+    sent = document(*({"content": f"entry {number}"} for number in range(PORTION + 1)))
+    planned = await client.post("/v1/entries/import?dry_run=true", json=sent, headers=bearer(key))
+    assert (planned.json()["created"], on_loop) == (PORTION + 1, [])

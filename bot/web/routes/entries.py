@@ -161,7 +161,8 @@ async def write(call: ApiCall, sent: NewEntry, project: str | None) -> Response:
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
         made = await entries.write(tx, access, sent.sent(), await writer_of(call, tx, access), event.id, call.now)
-        call.erased.append(made.receipt)
+        if not made.created:  # else there are no words that it had before
+            call.erased.append(made.receipt)
         if call.metered is not None:
             call.metered.tokens = tokens_of(made.entry.size)
         status = 201 if made.created else 200
