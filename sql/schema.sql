@@ -940,22 +940,6 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_by_user ON api_keys (tenant_id, user_id, created_at);
 
--- Codes by which an app gets its first tokens, once, within a minute. challenge: S256 of the app's secret. redirect_given:
--- whether the app named its redirect URI.
-CREATE TABLE app_codes (
-    tenant_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    key_id uuid NOT NULL,
-    challenge text NOT NULL,
-    redirect_uri text NOT NULL,
-    redirect_given boolean NOT NULL,
-    resource text NOT NULL,
-    expires_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, digest),
-    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE
-);
-CREATE INDEX app_codes_by_key ON app_codes (tenant_id, key_id);
-
 -- The tokens of one sign-in of an app that are valid now. family_digest: of the part that all its refresh tokens begin with, so
 -- that one which was used before is known without being stored.
 CREATE TABLE app_tokens (
@@ -992,17 +976,23 @@ CREATE TABLE web_sessions (
 );
 CREATE INDEX web_sessions_by_user ON web_sessions (tenant_id, user_id, created_at);
 
--- Codes that work once: the row is deleted then. purpose: to sign in by a link (login), or to connect two accounts of one
--- person, shown to one and entered with the other (link).
+-- Codes that work once: the row is deleted then. purpose: to sign in by a link (login), to connect two accounts of one person,
+-- shown to one and entered with the other (link), or by which an app (key_id) gets its first tokens (app); asked: what that app
+-- asked for (composer.repositories.one_time_codes.AppRequest).
 CREATE TABLE one_time_codes (
     tenant_id uuid NOT NULL,
     digest bytea NOT NULL,
-    purpose text NOT NULL CHECK (purpose IN ('login', 'link')),
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app')),
     user_id uuid NOT NULL,
     expires_at timestamptz NOT NULL,
+    key_id uuid,
+    asked jsonb,
     PRIMARY KEY (tenant_id, digest),
+    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((key_id IS NULL) = (asked IS NULL))),
+    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE,
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
+CREATE INDEX one_time_codes_by_key ON one_time_codes (tenant_id, key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX one_time_codes_by_user ON one_time_codes (tenant_id, user_id);
 
 -- Accounts at the OpenID provider that people have connected. digest: SHA-256 of issuer and subject; the subject itself is not
@@ -1396,7 +1386,7 @@ GRANT USAGE ON SCHEMA public TO nexus_service;
 GRANT SELECT ON audit_anchors, schema_migrations TO nexus_service;
 GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, identities, receipts, tenants, workspaces
     TO nexus_service;
-GRANT SELECT, INSERT, DELETE ON app_codes, audit_unsealed, compactions, lineage, projects, reembedded, retractions,
+GRANT SELECT, INSERT, DELETE ON audit_unsealed, compactions, lineage, projects, reembedded, retractions,
     summaries, teams, usage_reservations TO nexus_service;
 GRANT SELECT, INSERT, UPDATE ON conversations, imports, recall_terms, users TO nexus_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_keys, app_tokens, deliveries,

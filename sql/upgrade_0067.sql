@@ -236,17 +236,23 @@ ALTER TABLE identities ADD COLUMN timezone text;
 GRANT UPDATE (timezone) ON identities TO nexus_service;
 
 -- Codes that work once are kept in one table. Those of before work no more: they lasted for minutes.
+DROP TABLE app_codes;
 DROP TABLE link_codes;
 DROP TABLE login_links;
 CREATE TABLE one_time_codes (
     tenant_id uuid NOT NULL,
     digest bytea NOT NULL,
-    purpose text NOT NULL CHECK (purpose IN ('login', 'link')),
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app')),
     user_id uuid NOT NULL,
     expires_at timestamptz NOT NULL,
+    key_id uuid,
+    asked jsonb,
     PRIMARY KEY (tenant_id, digest),
+    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((key_id IS NULL) = (asked IS NULL))),
+    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE,
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
+CREATE INDEX one_time_codes_by_key ON one_time_codes (tenant_id, key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX one_time_codes_by_user ON one_time_codes (tenant_id, user_id);
 ALTER TABLE one_time_codes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE one_time_codes FORCE ROW LEVEL SECURITY;

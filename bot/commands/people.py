@@ -157,7 +157,7 @@ async def _link_code(call: Call) -> CommandAnswer:
     code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
     expires_at = call.now + LINK_CODE_LIFETIME
     async with call.changing() as tx:
-        await tx.one_time_codes.store(CodePurpose.LINK, call.user, _digest(code), expires_at, call.user)
+        await tx.one_time_codes.store(CodePurpose.LINK, call.user, _digest(code), expires_at)
     minutes = int(LINK_CODE_LIFETIME.total_seconds() // 60)
     return CommandAnswer(
         f"Within {minutes} minutes, enter this with your account on the other platform, in a DM with me: {PREFIX} link "
@@ -170,9 +170,11 @@ async def _link(call: Call) -> CommandAnswer:
     if entered is None:
         return await _link_code(call)
     async with call.changing("alone") as tx:
-        other = await tx.one_time_codes.redeem(CodePurpose.LINK, _digest(entered), call.app.clock.now())
-        if other is None:
+        now = call.app.clock.now()
+        owner = await tx.one_time_codes.find(CodePurpose.LINK, _digest(entered), now, redeem=True)
+        if owner is None:
             raise NotFound(_UNKNOWN_CODE)
+        other = owner.id
         opted_out = await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
     opted = f"\nYou have opted out, so nothing is stored of either. To change that: {PREFIX} opt-in"

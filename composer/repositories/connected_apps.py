@@ -1,4 +1,5 @@
-"""Apps that people have connected by OAuth, and what stands for them: codes and tokens, of which digests are stored.
+"""Apps that people have connected by OAuth, and what stands for them: tokens, of which digests are stored. The
+codes by which an app gets its first ones: one_time_codes.py.
 
 An app is a row of the keys (api_keys.py). Its tokens belong to one of its sign-ins each: an app has several where a
 person uses it on several machines.
@@ -12,26 +13,6 @@ from datetime import datetime
 from composer.ports.database import Statements
 from composer.repositories.api_keys import Holder, holder_of
 from composer.repositories.audit import Audit, AuditAct
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCode:
-    """A code, as it is looked up before it is redeemed. `redirect_given`: the app named where it is led back to."""
-
-    challenge: str
-    redirect_uri: str
-    redirect_given: bool
-    resource: str
-    permissions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RedeemedCode:
-    """What a code was for."""
-
-    key_id: uuid.UUID
-    resource: str
-    permissions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +55,6 @@ class TokenRow:
     refresh_expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class NewCode:
-    """A code to be stored, of the app `key_id`."""
-
-    digest: bytes
-    key_id: uuid.UUID
-    challenge: str
-    redirect_uri: str
-    redirect_given: bool
-    resource: str
-    expires_at: datetime
-
-
 class ConnectedApps:
     """The connected apps of one tenant."""
 
@@ -97,27 +65,6 @@ class ConnectedApps:
     async def extend(self, app: uuid.UUID, expires_at: datetime) -> None:
         """Let an app end at this time at the earliest."""
         await self._sql.execute("app_extend", id=app, expires_at=expires_at)
-
-    async def insert_code(self, code: NewCode) -> None:
-        """Store a code."""
-        await self._sql.execute(
-            "app_code_insert",
-            digest=code.digest,
-            key_id=code.key_id,
-            challenge=code.challenge,
-            redirect_uri=code.redirect_uri,
-            redirect_given=code.redirect_given,
-            resource=code.resource,
-            expires_at=code.expires_at,
-        )
-
-    async def find_code(self, digest: bytes, client: str, now: datetime) -> StoredCode | None:
-        """A code of an app that has not ended. It stays as it is."""
-        return await self._sql.fetch_one_as(StoredCode, "app_code_find", digest=digest, client=client, now=now)
-
-    async def redeem_code(self, digest: bytes, client: str, now: datetime) -> RedeemedCode | None:
-        """Use a code up: what it was for. None for one that is used, has ended, or is another app's."""
-        return await self._sql.fetch_one_as(RedeemedCode, "app_code_redeem", digest=digest, client=client, now=now)
 
     async def insert_tokens(self, id: uuid.UUID, app: uuid.UUID, resource: str, tokens: TokenRow, *, kept: int) -> None:
         """Store the first tokens of a sign-in, and end the oldest sign-ins of the app beyond `kept`."""

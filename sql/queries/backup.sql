@@ -13,7 +13,7 @@ ORDER BY c.relname
 -- name: restore_end
 -- After a restore, raise every conversation's version, so that no cached view from before it matches, and end every
 -- web session, every login link and every token of an app, of all tenants: who signed out since the backup stays so.
-WITH links AS (DELETE FROM one_time_codes), codes AS (DELETE FROM app_codes), tokens AS (DELETE FROM app_tokens),
+WITH codes AS (DELETE FROM one_time_codes), tokens AS (DELETE FROM app_tokens),
      sessions AS (DELETE FROM web_sessions)
 UPDATE conversations SET version = version + 1000000000
 

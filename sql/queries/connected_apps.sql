@@ -2,24 +2,6 @@
 -- Let an app end at this time at the earliest.
 UPDATE api_keys SET expires_at = greatest(expires_at, :expires_at::timestamptz) WHERE tenant_id = :tenant_id AND id = :id
 
--- name: app_code_insert
--- Store a code by which an app gets its first tokens.
-INSERT INTO app_codes (tenant_id, digest, key_id, challenge, redirect_uri, redirect_given, resource, expires_at)
-VALUES (:tenant_id, :digest, :key_id, :challenge, :redirect_uri, :redirect_given, :resource, :expires_at)
-
--- name: app_code_find
--- Find a code of an app that has not ended. It stays as it is.
-SELECT c.challenge, c.redirect_uri, c.redirect_given, c.resource, k.permissions
-FROM app_codes AS c JOIN api_keys AS k ON k.tenant_id = c.tenant_id AND k.id = c.key_id
-WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now AND k.client = :client AND k.revoked_at IS NULL
-
--- name: app_code_redeem
--- Delete a code of an app that has not ended, and return what it is for. It works once.
-DELETE FROM app_codes AS c USING api_keys AS k
-WHERE c.tenant_id = :tenant_id AND c.digest = :digest AND c.expires_at > :now
-      AND k.tenant_id = c.tenant_id AND k.id = c.key_id AND k.client = :client AND k.revoked_at IS NULL
-RETURNING c.key_id, c.resource, k.permissions
-
 -- name: app_tokens_insert
 -- Store the first tokens of a sign-in. Of the app's sign-ins, only the `kept` that were renewed last stay besides.
 WITH older AS (

@@ -43,7 +43,6 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY a
 WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      invite AS (DELETE FROM invites WHERE tenant_id = :tenant_id AND expires_at <= :now),
      session AS (DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at <= :now),
-     app_code AS (DELETE FROM app_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_token AS (DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now),
      key AS (DELETE FROM api_keys WHERE tenant_id = :tenant_id AND least(revoked_at, expires_at) < :keys_before),
      request AS (DELETE FROM requests WHERE tenant_id = :tenant_id AND expires_at <= :now),

@@ -676,7 +676,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members)\b",
-    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|one_time_codes|openid_logins|app_codes|app_tokens)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|one_time_codes|openid_logins|app_tokens)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
@@ -720,12 +720,10 @@ RECORDED: Final = {
     "users_unlink",
 }
 NOT_RECORDED: Final = {
-    "app_code_insert": "of an app whose connecting is recorded",
-    "app_code_redeem": "gives no more than the code did",
     "app_extend": "changes only when an app that is not used ends",
     "app_tokens_insert": "of an app whose connecting is recorded; ends the oldest of twenty sign-ins of it",
     "app_tokens_renew": "gives no more than the token did that it replaces",
-    "one_time_code_redeem": "recorded as the sign-in or the link that follows",
+    "one_time_code_redeem": "recorded as the sign-in or the link that follows; an app's is recorded before",
     "openid_login_used": "recorded as the sign-in that follows",
     "restore_end": "by a restore, which is recorded",
     "credential_used": "changes only when it was used",

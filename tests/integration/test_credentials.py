@@ -420,7 +420,14 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
 
 async def test_each_look_up_uses_an_index(harness: AppHarness) -> None:
     at, values = harness.workspace(), {"digest": b"", "now": harness.clock.now()}
-    values |= {"purpose": "login", "platform": "", "workspace": "", "external_ids": [], "tenant_id": at.tenant_id}
+    values |= {
+        "purpose": "login",
+        "platform": "",
+        "workspace": "",
+        "client": "",
+        "external_ids": [],
+        "tenant_id": at.tenant_id,
+    }
     async with harness.app.database.transaction(at.tenant_id) as tx:
         for name in (
             "api_key_find",

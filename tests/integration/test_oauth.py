@@ -466,7 +466,7 @@ async def test_what_is_over_is_purged(nexus: Nexus) -> None:
             await connection.execute("SELECT set_config('nexus.tenant', $1, true)", str(tenant))
             return [
                 await connection.fetchval(f"SELECT count(*) FROM {table}")
-                for table in ("app_codes", "app_tokens", "oauth_clients")
+                for table in ("one_time_codes WHERE purpose = 'app'", "app_tokens", "oauth_clients")
             ]
 
     async def purged() -> list[int]:

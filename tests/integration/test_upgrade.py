@@ -36,7 +36,7 @@ ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
 # The tables that the upgrade drops.
 DROPPED: Final = frozenset(
     {
-        *("api_requests", "changes", "commands", "connections", "digests", "extraction_batches"),
+        *("api_requests", "app_codes", "changes", "commands", "connections", "digests", "extraction_batches"),
         *("gateway_forgets", "link_codes", "login_links", "membership_readings", "personal_settings", "voice_notes"),
     }
 )

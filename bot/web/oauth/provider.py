@@ -138,17 +138,17 @@ class TokenProvider:
     async def load_authorization_code(self, client: SdkClient, authorization_code: str) -> AuthorizationCode | None:
         """The code, if it is this app's, and the address is that for which it was given, to the character."""
         found = await connected_apps.find_code(self._database, client.client_id, authorization_code, self._clock.now())
-        if found is None or (self._redirect_uri or found.redirect_uri) != found.redirect_uri:
+        if found is None or (self._redirect_uri or found.asked.redirect_uri) != found.asked.redirect_uri:
             return None
         return AuthorizationCode(
             code=authorization_code,
             scopes=list(found.permissions),
             expires_at=NEVER,
             client_id=client.client_id,
-            code_challenge=found.challenge,
-            redirect_uri=AnyUrl(found.redirect_uri),
-            redirect_uri_provided_explicitly=found.redirect_given,
-            resource=found.resource,
+            code_challenge=found.asked.challenge,
+            redirect_uri=AnyUrl(found.asked.redirect_uri),
+            redirect_uri_provided_explicitly=found.asked.redirect_given,
+            resource=found.asked.resource,
         )
 
     async def exchange_authorization_code(self, client: SdkClient, authorization_code: AuthorizationCode) -> OAuthToken:

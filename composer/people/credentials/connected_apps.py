@@ -17,8 +17,9 @@ from composer.people.credentials.issuing import MAX_KEY_NAME_CHARS, lock_by_cred
 from composer.people.credentials.keys import RENEWED_BYTES, SECRET_BYTES, CredentialKind
 from composer.people.credentials.principal import TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.repositories.api_keys import KeyEntry
-from composer.repositories.connected_apps import NewCode, StoredCode, TokenRow
+from composer.repositories.connected_apps import TokenRow
 from composer.repositories.database import Database, Transaction
+from composer.repositories.one_time_codes import AppGrant, AppRequest, CodePurpose
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line
 
@@ -101,17 +102,9 @@ async def connect(
         await require_key_capacity(tx, users, now)
         found = _app(principal.user, asked, vendor, digest, now)
         await tx.api_keys.insert(found, None, found.user_id)
-    await tx.connected_apps.insert_code(
-        NewCode(
-            digest,
-            found.id,
-            asked.challenge,
-            asked.redirect_uri,
-            asked.redirect_given,
-            asked.resource,
-            now + AUTHORIZATION_CODE_LIFETIME,
-        )
-    )
+    request = AppRequest(asked.challenge, asked.redirect_uri, asked.redirect_given, asked.resource)
+    ends_at = now + AUTHORIZATION_CODE_LIFETIME
+    await tx.one_time_codes.store(CodePurpose.APP, found.user_id, digest, ends_at, app=(found.id, request))
     return text
 
 
@@ -133,29 +126,31 @@ def _app(user: uuid.UUID, asked: AuthorizationRequest, vendor: str, digest: byte
     )
 
 
-async def find_code(database: Database, client: str, text: str, now: datetime) -> StoredCode | None:
+async def find_code(database: Database, client: str, text: str, now: datetime) -> AppGrant | None:
     """What a code is for, if it is one of this app's that has not been used. One that was used ends the sign-in that
     began with it."""
     tenant = _tenant_of(text, CredentialKind.APP_CODE)
     async with database.transaction(tenant) as tx:
-        found = await tx.connected_apps.find_code(keys.digest(text), client, now)
+        found = await tx.one_time_codes.find(CodePurpose.APP, keys.digest(text), now, client=client)
         if found is None:
             await _end(tx, _sign_in_of(text), client, "code used twice", now)
-        return found
+            return None
+        return found.app
 
 
 async def redeem_code(database: Database, client: str, text: str, random: Random, now: datetime) -> Tokens | None:
     """Use a code up: the first tokens of a sign-in. None as with `find_code`, of two at once for the second."""
     tenant, parsed = _tenant_of(text, CredentialKind.APP_CODE), keys.parse(text, CredentialKind.APP_CODE)
     async with database.transaction(tenant) as tx:
-        found = await tx.connected_apps.redeem_code(keys.digest(text), client, now)
-        if found is None or parsed is None:
+        found = await tx.one_time_codes.find(CodePurpose.APP, keys.digest(text), now, client=client, redeem=True)
+        if found is None or found.app is None or parsed is None:
             await _end(tx, _sign_in_of(text), client, "code used twice", now)
             return None
         refresh = keys.make(CredentialKind.REFRESH_TOKEN, parsed.tenant, random(SECRET_BYTES))
-        tokens, row = _made(parsed.tenant, refresh, found.permissions, random, now)
-        await tx.connected_apps.insert_tokens(_sign_in_of(text), found.key_id, found.resource, row, kept=MAX_SIGN_INS)
-        await tx.connected_apps.extend(found.key_id, row.refresh_expires_at)
+        app = found.app
+        tokens, row = _made(parsed.tenant, refresh, app.permissions, random, now)
+        await tx.connected_apps.insert_tokens(_sign_in_of(text), app.key_id, app.asked.resource, row, kept=MAX_SIGN_INS)
+        await tx.connected_apps.extend(app.key_id, row.refresh_expires_at)
         return tokens
 
 

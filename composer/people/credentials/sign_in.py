@@ -34,7 +34,7 @@ async def make_login_link(
     `tenant` is the slug of their tenant, `secret` 32 random bytes, `by` who asks for it (None: whoever runs Nexus).
     """
     code = keys.make(CredentialKind.LOGIN_LINK, tenant, secret)
-    await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + LINK_LIFETIME, by)
+    await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + LINK_LIFETIME, actor=by)
     return code
 
 
@@ -69,10 +69,10 @@ async def sign_in(
     parsed = keys.parse(code, CredentialKind.LOGIN_LINK)
     tenant = keys.tenant_of(parsed)
     async with database.transaction(tenant) as tx:
-        user = await tx.one_time_codes.redeem(CodePurpose.LOGIN, keys.digest(code), now)
-        if user is None or parsed is None:
+        owner = await tx.one_time_codes.find(CodePurpose.LOGIN, keys.digest(code), now, redeem=True)
+        if owner is None or parsed is None:
             raise NotFound(USED_LINK)
-        return await open_session(tx, parsed.tenant, user, browser, secret, now)
+        return await open_session(tx, parsed.tenant, owner.id, browser, secret, now)
 
 
 async def open_session(
