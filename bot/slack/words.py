@@ -59,7 +59,8 @@ def _is_preview(attachment: Json) -> bool:
 
 
 def _attachment(attachment: Json) -> list[str]:
-    """A card of an app, or a message that is forwarded or quoted."""
+    """A card of an app, or a message that is forwarded or quoted: that is somebody else's, so its lines begin with
+    `>`."""
     lines = [_markup(attachment.get("pretext"))]
     shared = attachment.get("is_share") or attachment.get("is_msg_unfurl")
     author = str(attachment.get("author_name") or attachment.get("author_subname") or "")
@@ -77,8 +78,8 @@ def _attachment(attachment: Json) -> list[str]:
     ]
     lines += [f"(file: {_escaped(file_name(file))})" for file in _dicts(attachment, "files")]
     lines += [f"(button: {_escaped(each.get('text'))})" for each in _dicts(attachment, "actions") if each.get("text")]
-    found = [line for line in lines if line.strip()]
-    return found or [_escaped(attachment.get("fallback"))]
+    found = [line for line in lines if line.strip()] or [_escaped(attachment.get("fallback"))]
+    return [f"> {each}" for line in found for each in line.splitlines()] if shared else found
 
 
 def _block(block: Json, depth: int = 0) -> Iterator[str]:

@@ -129,7 +129,7 @@ _UNDECIDED = re.compile(
     rf"\b(?:not\s+(?:yet\s+)?(?:decided|agreed|settled|chosen)|(?:have|has)n{_APOSTROPHE}?t|did\s*n{_APOSTROPHE}?t|maybe|perhaps|probably|might)\b",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
 
 
 @dataclass(frozen=True, slots=True)

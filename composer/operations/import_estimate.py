@@ -128,18 +128,21 @@ class ImportEstimator:
         self._summary_model = next((model for model in writers if model), "") if settings.has_model_api else ""
         self._tokenizer = tokenizer_for(self._extraction_model or self._summary_model)
         self._messages: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)
+        self._own: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)  # of each author in each place
 
-    def add(self, place: Hashable, at: datetime, text: str) -> None:
+    def add(self, place: Hashable, author: str, at: datetime, text: str) -> None:
         """Add a message of a conversation."""
         if self._extraction_model or self._summary_model:
-            self._messages[place].append((at, self._tokenizer.count(text) + LINE_TOKENS))
+            message = (at, self._tokenizer.count(text) + LINE_TOKENS)
+            self._messages[place].append(message)
+            self._own[place, author].append(message)
 
     def result(self) -> ImportEstimate | None:
         """The estimate for all that was added; None when no model will be asked."""
         conversations = [sorted(messages) for messages in self._messages.values()]
         parts = []
         if self._extraction_model:
-            parts.append(self._expected_calls(EXTRACTION, self._extraction_model, self._extractions(conversations)))
+            parts.append(self._expected_calls(EXTRACTION, self._extraction_model, self._extractions()))
         if self._summary_model:
             parts.append(self._expected_calls("summaries", self._summary_model, self._summaries(conversations)))
         found = tuple(part for part in parts if part.calls)
@@ -149,11 +152,11 @@ class ImportEstimator:
         usage = sum(calls, Usage())
         return ExpectedCalls(kind, model, len(calls), usage, configured_prices(self._settings).cost(model, usage))
 
-    def _extractions(self, conversations: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
-        """One call for each batch, each with all the memories that it may be shown."""
+    def _extractions(self) -> list[Usage]:
+        """One call for each batch of an author's messages, each with all the memories that it may be shown."""
         overhead = self._tokenizer.count(template(EXTRACTION_PROMPT_VERSION)) + MAX_KNOWN_TOKENS
         calls = []
-        for messages in conversations:
+        for messages in map(sorted, self._own.values()):
             batches: list[list[int]] = [[]]
             for _, tokens in messages:
                 full = sum(batches[-1]) + tokens > self._settings.extraction_batch or len(batches[-1]) == MAX_BATCH_SIZE

@@ -19,7 +19,9 @@ MIN_QUOTED_WORDS: Final = 4  # of a quotation that is a sentence: a shorter one 
 MAX_QUOTATION_CHARS: Final = 400  # of a quotation within a line
 MIN_SINGLE_QUOTED_CHARS: Final = 3
 
-_FENCE: Final = re.compile(r"\A\s*(`{3}|~{3})")
+_TAKEN: Final = "\ufffc"  # stands for what was left out, so that no line goes on in another one
+_FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE: Final = re.compile(r"\A\s*(~{3})")
 _RULE: Final = re.compile(r"\A\s*([-=_*~#+\"'])\1{2,}\s*\Z")
 _NAMED_RULE: Final = re.compile(r"\A\s*[-=_]{3}[-=_]*\s*[^\W_].*[-=_]{3}\s*\Z")
 _QUOTED_LINE: Final = re.compile(r"\A\s*(?:>|&gt;)")
@@ -39,8 +41,9 @@ _QUOTATION_START: Final = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
 
 def own_words(text: str) -> str:
     """The parts of a text that are its sender's own words; empty where all is somebody else's."""
-    lines = _not_given(_not_quoted(_without_tagged(text).splitlines()))
-    return without_quotations("\n".join(_not_long(lines)), MIN_QUOTED_WORDS).strip()
+    lines = _not_given(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()))
+    own = without_quotations("\n".join(_not_long(lines)), MIN_QUOTED_WORDS)
+    return own.replace(_TAKEN, " ").strip()
 
 
 def _without_tagged(text: str) -> str:
@@ -64,7 +67,7 @@ def _without_tagged(text: str) -> str:
     for start, end in sorted(spans):
         kept.append(text[at:start])
         at = max(at, end)
-    return "\n".join((*kept, text[at:])) if kept else text
+    return _TAKEN.join((*kept, text[at:]))
 
 
 def _fills_line(text: str, tag: re.Match[str]) -> bool:
@@ -73,23 +76,23 @@ def _fills_line(text: str, tag: re.Match[str]) -> bool:
 
 
 def _not_quoted(lines: Sequence[str]) -> Iterator[str]:
-    """The lines that are neither quoted nor between fences, rules or quotation marks; empty ones in their places."""
+    """The lines that are neither quoted nor between fences, rules or quotation marks; a sign in their places."""
     closing = _last_closing(lines)
     fence = ""  # in which the line stands
     for number, line in enumerate(lines):
         mark = next((found[1] for found in (_FENCE.match(line), _RULE.match(line)) if found), "")
         if mark and fence in ("", mark):
             fence = "" if fence else mark
-            yield ""
+            yield _TAKEN
         elif fence:
             fence = "" if fence == "quotation" and line.rstrip().endswith(_CLOSING_MARKS) else fence
         elif _NAMED_RULE.match(line):
             return
         elif _QUOTED_LINE.match(line):
-            yield ""
+            yield _TAKEN
         elif _opens_quotation(line) and number < closing:
             fence = "quotation"
-            yield ""
+            yield _TAKEN
         else:
             yield line
 

@@ -40,8 +40,8 @@ def test_an_estimate_counts_batches_sessions_days_and_weeks(tmp_path: object) ->
     for day in range(2):
         for n in range(30):
             at = datetime(2026, 5, 4 + day, 9, tzinfo=UTC) + timedelta(seconds=n)
-            estimator.add("general", at, "we decided to ship the parser on the twelfth of June")
-    estimator.add("lobby", datetime(2026, 5, 4, 9, tzinfo=UTC), "hello")
+            estimator.add("general", "alice", at, "we decided to ship the parser on the twelfth of June")
+    estimator.add("lobby", "alice", datetime(2026, 5, 4, 9, tzinfo=UTC), "hello")
     estimate = estimator.result()
     assert estimate is not None
     extraction, summaries = estimate.parts
@@ -53,12 +53,21 @@ def test_an_estimate_counts_batches_sessions_days_and_weeks(tmp_path: object) ->
     assert estimate.messages == 61
 
 
+def test_an_estimate_counts_each_author_apart_as_they_are_read(tmp_path: object) -> None:
+    estimator = ImportEstimator(settings_of(tmp_path))
+    for n in range(6):
+        estimator.add("general", ("alice", "bob")[n % 2], START + timedelta(seconds=n), "we decided to ship")
+    estimate = estimator.result()
+    assert estimate is not None
+    assert next((part.kind, part.calls) for part in estimate.parts) == ("extraction", 2)
+
+
 def test_an_estimate_is_priced_by_each_model_and_asks_above_a_limit(tmp_path: object) -> None:
     prices = {"small": PriceSettings(input=Decimal(1), output=Decimal(10))}
     settings = settings_of(tmp_path, prices=prices, extraction_model="small")
     estimator = ImportEstimator(settings)
     for n in range(2_000):
-        estimator.add("general", START + timedelta(seconds=n), "word " * 200)
+        estimator.add("general", "alice", START + timedelta(seconds=n), "word " * 200)
     estimate = estimator.result()
     assert estimate is not None
     extraction, summaries = estimate.parts
@@ -88,7 +97,7 @@ def test_an_estimate_names_the_budgets_that_cannot_hold_the_extraction(
     settings = settings_of(tmp_path, prices=prices, budgets=[{"per": "day", **budget}])
     estimator = ImportEstimator(settings)
     for n in range(30):
-        estimator.add("general", START + timedelta(seconds=n), "we decided to ship the parser")
+        estimator.add("general", "alice", START + timedelta(seconds=n), "we decided to ship the parser")
     estimate = estimator.result()
     assert estimate is not None
     assert ("can't hold that" in estimate.sentence(settings)) is not held
@@ -99,7 +108,7 @@ def test_an_estimate_names_the_budgets_that_cannot_hold_the_extraction(
 @pytest.mark.parametrize("changes", [{"agents": [{}]}, {"openai_base_url": None}])
 def test_without_a_model_there_is_no_estimate(tmp_path: object, changes: dict[str, object]) -> None:
     estimator = ImportEstimator(settings_of(tmp_path, **changes))
-    estimator.add("general", START, "hello")
+    estimator.add("general", "alice", START, "hello")
     assert estimator.result() is None
 
 
@@ -114,7 +123,7 @@ async def test_what_an_import_uses_is_near_its_estimate(settings: Settings) -> N
             for n in range(150):
                 text = f"the crane number {n} needs another review before Friday"
                 await harness.say("alice", text, room="general")
-                estimator.add("general", harness.clock.now(), text)
+                estimator.add("general", "alice", harness.clock.now(), text)
             harness.clock.tick(600)
             assert harness.app.extractions is not None
             while await harness.app.extractions.learn_due(harness.workspace().tenant_id):

@@ -154,7 +154,7 @@ def line(*elements: dict[str, Any], kind: str = "rich_text_section", **more: Any
         ),
         (
             {"text": "", "attachments": [{"is_share": True, "author_subname": "Zoe", "text": "The server moves."}]},
-            "Zoe wrote: The server moves.",
+            "> Zoe wrote: The server moves.",
         ),
         (
             {
@@ -168,7 +168,7 @@ def line(*elements: dict[str, Any], kind: str = "rich_text_section", **more: Any
                     }
                 ],
             },
-            "Zoe wrote: quoted",
+            "> Zoe wrote: quoted",
         ),
         (
             {
@@ -181,7 +181,7 @@ def line(*elements: dict[str, Any], kind: str = "rich_text_section", **more: Any
                     }
                 ],
             },
-            "Bot wrote: card text",
+            "> Bot wrote: card text",
         ),
         (
             {
@@ -198,7 +198,7 @@ def line(*elements: dict[str, Any], kind: str = "rich_text_section", **more: Any
             "[FIRING] DiskFull\ndb-7 is full\nhost: db-7",
         ),
         ({"text": "", "bot_id": "B", "attachments": [{"fallback": "only this"}]}, "only this"),
-        ({"text": "", "attachments": [{"is_share": True, "files": [{"name": "plan.pdf"}]}]}, "(file: plan.pdf)"),
+        ({"text": "", "attachments": [{"is_share": True, "files": [{"name": "plan.pdf"}]}]}, "> (file: plan.pdf)"),
         (
             {
                 "text": "<https://site.example>",
@@ -259,7 +259,7 @@ def test_a_forward_keeps_its_words_apart_from_what_addresses_somebody() -> None:
     shared = [{"is_share": True, "author_name": "Zoe", "text": "<@UME> what is the code?"}]
     read = read_message({"ts": "1.000001", "user": "U1", "text": "look", "attachments": shared}, "C1", "channel", ME)
     assert isinstance(read, Incoming)
-    assert (read.text, read.quoted) == ("look", "Zoe wrote: <@UME> what is the code?")
+    assert (read.text, read.quoted) == ("look", "> Zoe wrote: <@UME> what is the code?")
 
 
 @pytest.mark.parametrize(("state", "changes"), [("resolved", True), ("firing", False)])

@@ -59,7 +59,7 @@ class _Cost:
         """Add a message of an export."""
         place = message.place
         who = message.user if place.kind is ConversationKind.DM else ""
-        self.estimator.add((message.workspace, place.name, place.thread, who), message.at, message.text)
+        self.estimator.add((message.workspace, place.name, place.thread, who), message.user, message.at, message.text)
 
     def confirm(self) -> None:
         """Show the estimate. Ends the program when it is much and nobody says yes."""
@@ -185,7 +185,7 @@ def _import_lines(this: _Import, format: HistoryFormat, options: ImportOptions, 
         fail(BadInput(f"{names}: there is no message in it. docs/import.md says which files an import takes."))
     for line in lines:
         if isinstance(line.event, MessageEvent) and line.event.at is not None:
-            this.cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
+            this.cost.estimator.add(_place(line.event, room), line.event.user, line.event.at, line.event.text)
     this.cost.confirm()
     into = None if format is HistoryFormat.IRC else room
     asked: Rooms | None = None
