@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat web demo test lint typecheck contracts pytest test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
+.PHONY: help setup chat web demo test lint typecheck contracts pytest browser test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
@@ -89,6 +89,10 @@ contracts: $(STAMP) $(SYNC) ## check the import rules
 pytest: $(STAMP) $(SYNC) ## run the tests that every change needs
 	$(BIN)/python -m pytest
 
+browser: ## install the browser that the deep tests of the pages use (Debian; as root)
+	command -v chromium chromium-browser google-chrome >/dev/null || \
+		(apt-get update -q && apt-get install -y -q --no-install-recommends chromium fonts-noto-core fonts-noto-color-emoji)
+
 test-deep: $(STAMP) $(SYNC) $(NODE_STAMP) ## run the other tests: worlds, attacks, faults, kills, fuzz, programs of others, the week
 	$(BIN)/python -m pytest tests/deep
 
@@ -132,7 +136,7 @@ lock: ## update requirements.lock, with hashes (needs uv)
 	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
 		requirements.lock.new; } > requirements.image.lock
 	rm requirements.lock.new
-	{ echo "# Made by \`make lock\`: Node for the programs of tests/deep/conformance."; \
+	{ echo "# Made by \`make lock\`: Node for the programs of tests/deep/conformance, and what drives a browser."; \
 	$(UV) pip compile --group pyproject.toml:node --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --upgrade --quiet; } > tests/deep/conformance/node.lock
 	$(MAKE) lock-node

@@ -1,0 +1,151 @@
+"""Every page in a real browser: at two sizes, light and dark, with and without scripts; nothing that axe or the console
+complains about; and flows by mouse and by keyboard alone."""
+
+import re
+from typing import Final
+
+import pytest
+
+from tests.deep.browser.conftest import SIZES, Window, Windows
+from tests.support.harness import AppHarness
+
+pytestmark = pytest.mark.integration
+
+ROOM, DM = {"room": "general"}, {"dm": "nexus"}
+PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/privacy")
+BITES: Final = (
+    "<script>window.bitten = 1</script>",
+    '<img src=x onerror="window.bitten = 1">',
+    '"><b hx-get="/logout" hx-trigger="load">x</b>',
+    "[x](javascript:window.bitten=1)",
+    "\u202eevil\u2066 \u05d0\u05d1\u05d2",
+    "long" * 2_000,
+)
+
+
+async def filled(harness: AppHarness) -> None:
+    """Some of everything that alice's pages show."""
+    await harness.say("bob", "The launch is on Thursday.", **ROOM)
+    await harness.command("alice", "/nexus remember I prefer short answers", **DM)
+    await harness.command("alice", "/nexus fact set deploy_day Friday --yes", **ROOM)
+    await harness.command("alice", "/nexus landmark add The launch is on Thursday --yes", **ROOM)
+    await harness.ask("alice", "what do I prefer?", **DM)
+
+
+async def chosen(window: Window) -> None:
+    """Choose the first memory of the list."""
+    await window.tab.click(".list a >> nth=0")
+    await window.tab.wait_for_selector("#detail .memory")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_pages_are_for_everybody_s_eyes(
+    harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
+) -> None:
+    await filled(harness)
+    window = await windows.of("alice", size=size, scheme=scheme)
+    for path in PATHS:
+        await window.open(path)
+        assert await window.violations() == [], path
+        wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{path} is wider than the window"
+    await window.open("/memory")
+    await chosen(window)
+    assert await window.violations() == []
+    await window.tab.click("text=Forget…")
+    await window.tab.wait_for_selector("text=Forget this for good?")
+    assert await window.violations() == []
+    await window.open("/ask")
+    await window.tab.fill("#text", "what do I prefer?")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector(".agent .answer")
+    assert await window.violations() == []
+    assert window.faults == []
+
+
+async def test_a_question_is_answered_in_place_and_the_address_is_that_of_the_conversation(
+    harness: AppHarness, windows: Windows
+) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/ask")
+    await window.tab.fill("#text", "hello there")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector(".agent .answer")
+    assert re.search(r"/ask/[0-9a-f-]{36}$", window.tab.url)
+    assert await window.tab.input_value("#text") == ""
+    await window.tab.fill("#text", "and again")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector(":nth-match(.agent .answer, 2)")
+    await window.tab.reload()
+    assert await window.tab.locator(".turn:not(.agent)").count() == 2, "both are in one conversation"
+    assert window.faults == []
+
+
+async def test_a_search_shows_what_fits_as_one_types(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/memory")
+    await window.tab.keyboard.press("/")
+    await window.tab.keyboard.type("deploy")
+    await window.tab.wait_for_url("**/memory?q=deploy")
+    await window.tab.wait_for_selector("#rows:not(:has(.list li:nth-child(2)))")
+    assert await window.tab.locator(".list li").count() == 1
+    assert window.faults == []
+
+
+async def test_one_memory_is_forgotten_by_keyboard_alone(harness: AppHarness, windows: Windows) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    window = await windows.of("alice")
+    await window.open("/memory")
+
+    async def press(label: str) -> None:
+        for _ in range(60):
+            await window.tab.keyboard.press("Tab")
+            if label in await window.tab.evaluate("document.activeElement.textContent"):
+                await window.tab.keyboard.press("Enter")
+                return
+        raise AssertionError(f"{label} is not reached by the keyboard")
+
+    await press("the heron likes the vault")
+    await window.tab.wait_for_selector("#detail .memory")
+    await press("Forget…")
+    await window.tab.wait_for_selector("text=Forget this for good?")
+    await press("Forget it for good")
+    await window.tab.wait_for_selector("text=Receipt")
+    await window.open("/memory")
+    assert await window.tab.locator("text=heron").count() == 0
+    assert window.faults == []
+
+
+async def test_everything_works_without_scripts(harness: AppHarness, windows: Windows) -> None:
+    window = await windows.of("alice", scripts=False)
+    await window.open("/memory")
+    await window.tab.fill("textarea[name=text]", "I own a red Koga.")
+    await window.tab.click("text=Remember it")
+    await window.tab.wait_for_selector("#detail .memory")
+    await window.open("/ask")
+    await window.tab.fill("#text", "what do I own?")
+    await window.tab.click("button:has-text('Ask')")
+    await window.tab.wait_for_selector(".agent .answer")
+
+
+async def test_no_text_of_people_does_anything(harness: AppHarness, windows: Windows) -> None:
+    for bite in BITES:
+        await harness.command("alice", f"/nexus remember {bite}", **DM)
+    window = await windows.of("alice")
+    await window.open("/memory")
+    for number in range(len(BITES)):
+        await window.tab.click(f".list a >> nth={number}")
+        await window.tab.wait_for_selector("#detail .memory")
+    await window.open("/ask")
+    for number, bite in enumerate(BITES[:5], 1):
+        await window.tab.fill("#text", f"what of {bite}?")
+        await window.tab.keyboard.press("Enter")
+        await window.tab.wait_for_selector(f":nth-match(.agent .answer, {number})")
+    assert await window.tab.evaluate("window.bitten") is None
+    assert "/ask" in window.tab.url, "nothing signed the person out"
+    wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0
+    assert window.faults == []
