@@ -14,7 +14,7 @@ from composer.memory.forget import RETRACTED, Receipt, find_reach
 from composer.model import API, CONSOLE, DISCORD, SLACK
 from composer.people.erasing import erase
 from composer.people.places import NamedPlace, named, room_ids
-from composer.people.readers import Reader, readers_of
+from composer.people.readers import WhoReads, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
@@ -66,7 +66,7 @@ class ItemDetails:
 
     item: OwnItem
     place: NamedPlace
-    readers: Sequence[Reader]
+    readers: Sequence[WhoReads]
     sources: Sequence[OwnTrace]
     answers: Sequence[OwnTrace]
 

@@ -31,10 +31,10 @@ def _of_templates() -> Iterator[str | tuple[str, str]]:
 
 
 def _of_readers() -> Iterator[str]:
-    """The sentences of the table of readers: of each call of Reader, its texts."""
+    """The sentences of the table of readers: of each call of WhoReads, its texts."""
     tree = ast.parse(Path(readers.__file__).read_text(encoding="utf-8"))
     for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Reader":
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "WhoReads":
             for given in call.args[1:3]:
                 yield from (
                     str(each.value) for each in ast.walk(given) if isinstance(each, ast.Constant) and each.value

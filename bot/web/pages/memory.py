@@ -38,7 +38,7 @@ router = PageRouter(MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedMemory:
     """What of the list is wanted, as the address of the page says."""
 
     shelf: str | None
@@ -62,9 +62,9 @@ class Wanted:
         return f"{path}?{query}" if query else path
 
 
-async def _wanted(shelf: str | None, tool: str | None, q: str, cursor: str | None) -> Wanted:
+async def _wanted(shelf: str | None, tool: str | None, q: str, cursor: str | None) -> WantedMemory:
     known = shelf if shelf in (*SHELVES, TRASH, WAITING) else None
-    return Wanted(known, tool or None, q.strip(), cursor)
+    return WantedMemory(known, tool or None, q.strip(), cursor)
 
 
 _Text = Annotated[str, Query(max_length=200)]
@@ -191,7 +191,7 @@ def _shown(request: Request, viewer: Viewer, name: str, values: dict[str, Any]) 
     return page(request, template, viewer.language, now=viewer.call.now, part=f"parts/{name}.html", **values)
 
 
-async def _list(viewer: Viewer, reading: Reading, wanted: Wanted) -> dict[str, Any]:
+async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[str, Any]:
     now = viewer.call.now
     found = await own_items(
         reading.tx, reading.owned, wanted.filter(), wanted.cursor, PAGE_ITEMS, now, reading.presence

@@ -20,7 +20,7 @@ _BAR: Final = re.compile(r"\n  \| ?")
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class SourceCard:
     """A source. `number` is that of its mark in the answer (empty: it has none); `at`, `who` and `where` are empty
     where they are not known; `cited`: the answer cites it."""
 
@@ -33,7 +33,7 @@ class Card:
     cited: bool
 
 
-def cards_of(view: TurnView | None) -> Sequence[Card]:
+def cards_of(view: TurnView | None) -> Sequence[SourceCard]:
     """The sources of an answer, those that it cites first."""
     return [] if view is None else [_card(each) for each in sorted(view.sources, key=lambda each: not each.cited)]
 
@@ -50,10 +50,12 @@ def with_links(answer: str) -> str:
     return replace_marks(answer, linked)
 
 
-def _card(source: ExplainedSource) -> Card:
+def _card(source: ExplainedSource) -> SourceCard:
     number, found = source.mark.removeprefix("s"), _LINE.match(source.text)
     if found is None:
         said = source.text.removeprefix("- ")
-        return Card(number, source.kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
+        return SourceCard(number, source.kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
     said = _BAR.sub("\n", found["said"])
-    return Card(number, source.kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited)
+    return SourceCard(
+        number, source.kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited
+    )
