@@ -11,7 +11,7 @@ from bot.importers.archive import Archive
 from composer.errors import BadInput
 from composer.model import Attachment, Incoming
 from composer.ports.documents import DocumentReader
-from composer.text.file_kinds import MAX_DOCUMENT_BYTES, kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, file_kind, too_large
 
 EVERY_ROOM: Final = "*"  # in `public`
 MAX_LISTED_NAMES: Final = 5  # rooms that a sentence names
@@ -80,7 +80,7 @@ class FileOfExport:
 
     async def read_by(self, reader: DocumentReader, attached: Attachment) -> Attachment:
         """The attachment with its text, or with a note that says why it has none."""
-        if kind_of(attached.name, attached.type) is None:
+        if file_kind(attached.name, attached.type) is None:
             return attached
         try:
             content = await asyncio.to_thread(self.archive.read, self.name, MAX_DOCUMENT_BYTES)

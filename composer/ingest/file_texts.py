@@ -28,7 +28,7 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
 from composer.shares import Places
 from composer.signals import end_tasks
-from composer.text.file_kinds import MAX_DOCUMENT_BYTES, kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, file_kind, too_large
 from composer.usage.transcription import TranscriptionMeter
 
 logger = structlog.get_logger()
@@ -77,7 +77,7 @@ class FileTexts:
             return False
         if attached.is_audio:
             return spoken and self._meter is not None
-        return kind_of(attached.name, attached.type) is not None
+        return file_kind(attached.name, attached.type) is not None
 
     def start(
         self, tenant: uuid.UUID, message: uuid.UUID, adapter: str, conversation: uuid.UUID | None = None

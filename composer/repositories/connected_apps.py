@@ -62,10 +62,6 @@ class ConnectedApps:
         self._sql = statements
         self._audit = audit
 
-    async def extend(self, app: uuid.UUID, expires_at: datetime) -> None:
-        """Let an app end at this time at the earliest."""
-        await self._sql.execute("app_extend", id=app, expires_at=expires_at)
-
     async def insert_tokens(self, id: uuid.UUID, app: uuid.UUID, resource: str, tokens: TokenRow, *, kept: int) -> None:
         """Store the first tokens of a sign-in, and end the oldest sign-ins of the app beyond `kept`."""
         await self._sql.execute(
@@ -105,10 +101,10 @@ class ConnectedApps:
             StoredRefresh, "app_sign_in_find", family_digest=family_digest, access_digest=None, client=client
         )
 
-    async def renew(self, used: bytes, tokens: TokenRow, client: str, now: datetime) -> uuid.UUID | None:
-        """Replace both tokens of a sign-in, by the digest of its refresh token that is valid now: its app. None for any
-        other refresh token."""
-        found: uuid.UUID | None = await self._sql.fetch_value(
+    async def renew(self, used: bytes, tokens: TokenRow, client: str, now: datetime) -> bool:
+        """Replace both tokens of a sign-in, by the digest of its refresh token that is valid now. False for any other
+        refresh token. The app ends no earlier than they do."""
+        found = await self._sql.fetch_value(
             "app_tokens_renew",
             permissions=list(tokens.permissions),
             access_digest=tokens.access_digest,
@@ -120,7 +116,7 @@ class ConnectedApps:
             client=client,
             now=now,
         )
-        return found
+        return found is not None
 
     async def sign_in_of(self, access_digest: bytes, client: str) -> uuid.UUID | None:
         """The sign-in of an app that an access token belongs to."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from composer.errors import NotFound
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
+from composer.ports.clock import EARLIEST
 from composer.ports.database import Row, Statements
 from composer.ports.memberships import NOWHERE, Presence
 from composer.repositories.audit import Audit, AuditAct
@@ -206,11 +207,18 @@ class Conversations:
             ids=[each.id for each in conversations],
             changed_at=[each.changed_at for each in conversations],
             read_to=read_to,
+            failed_at=None,
         )
 
     async def note_unread(self, conversations: Sequence[FollowedConversation], now: datetime) -> None:
         """Note that the history of conversations could not be read."""
-        await self._sql.execute("conversations_note_unread", ids=[each.id for each in conversations], now=now)
+        await self._sql.execute(
+            "conversations_set_read",
+            ids=[each.id for each in conversations],
+            changed_at=[EARLIEST] * len(conversations),
+            read_to=None,
+            failed_at=now,
+        )
 
     async def unread(self, since: datetime) -> list[UnreadConversation]:
         """The conversations whose history could not be read since a time, and was not read again, those that were read

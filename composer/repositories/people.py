@@ -131,13 +131,13 @@ class People:
 
     async def known_in(self, platform: str, workspace: str) -> tuple[str, ...]:
         """The ids on a platform of everybody who is known in a workspace."""
-        rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace)
+        rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace, holding=False)
         return tuple(row["external_id"] for row in rows)
 
     async def holders(self, platform: str, workspace: str) -> tuple[str, ...]:
         """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login, a
         login link or a code that links accounts opens."""
-        rows = await self._sql.fetch("holders_of_workspace", platform=platform, workspace=workspace)
+        rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace, holding=True)
         return tuple(row["external_id"] for row in rows)
 
     async def chat_accounts(self, user: uuid.UUID, dm: uuid.UUID | None) -> list[tuple[str, str, str]]:

@@ -121,12 +121,20 @@ class Quarantine:
 
     async def waits(self, users: Sequence[uuid.UUID], entry: uuid.UUID) -> bool:
         """Whether a version of an entry of a person waits for approval."""
-        return bool(await self._sql.fetch_value("quarantine_entry_waits", user_ids=list(users), item_id=entry))
+        found = await self._sql.fetch_value(
+            "quarantine_entry_waits", user_ids=list(users), item_id=entry, namespace=None, origin=None, key=None
+        )
+        return found is not None
 
     async def find_by_key(self, users: Sequence[uuid.UUID], namespace: str, origin: str, key: str) -> uuid.UUID | None:
         """The id of the entry that waits for approval and that one writer made with a key for a person in a place."""
         found: uuid.UUID | None = await self._sql.fetch_value(
-            "quarantine_by_key", user_ids=list(users), namespace=namespace, origin=origin, key=key
+            "quarantine_entry_waits",
+            user_ids=list(users),
+            item_id=None,
+            namespace=namespace,
+            origin=origin,
+            key=key,
         )
         return found
 

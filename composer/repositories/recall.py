@@ -296,11 +296,11 @@ class Recall:
 
     async def skip(self, message: uuid.UUID, why: str) -> None:
         """Mark a message as indexed that can't be, or can't be extracted from. `why` has none of its text."""
-        await self._sql.execute("message_skip", id=message, why=why)
+        await self._sql.execute("messages_set_skipped", id=message, why=why)
 
     async def retry_skipped(self) -> None:
         """Let the messages that were skipped be indexed again."""
-        await self._sql.execute("messages_retry_skipped")
+        await self._sql.execute("messages_set_skipped", id=None, why=None)
 
     async def skipped(self) -> list[Skipped]:
         """The messages that were skipped, counted by the reason, the most frequent first."""

@@ -88,7 +88,7 @@ def too_large(size: int) -> str:
     return f"could not be read: it has {size / 1e6:,.1f} MB, and the limit is {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB"
 
 
-def kind_of(name: str, media_type: str) -> FileKind | None:
+def file_kind(name: str, media_type: str) -> FileKind | None:
     """How a file is read, by the suffix of its name, else by its media type ("": unknown); None for one that is no
     document, such as an image or a program. The suffix comes first: some browsers give CSV the type of Excel."""
     if found := _SUFFIXES.get(name.lower().rpartition(".")[2] if "." in name else ""):

@@ -1,14 +1,13 @@
--- name: app_extend
--- Let an app end at this time at the earliest.
-UPDATE api_keys SET expires_at = greatest(expires_at, :expires_at::timestamptz) WHERE tenant_id = :tenant_id AND id = :id
-
 -- name: app_tokens_insert
--- Store the first tokens of a sign-in. Of the app's sign-ins, only the `kept` that were renewed last stay besides.
+-- Store the first tokens of a sign-in. Of the app's sign-ins, only the `kept` that were renewed last stay besides. The
+-- app ends no earlier than they do.
 WITH older AS (
     DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND id IN (
         SELECT id FROM app_tokens WHERE tenant_id = :tenant_id AND key_id = :key_id
         ORDER BY refresh_expires_at DESC, id OFFSET :kept
     )
+), app AS (
+    UPDATE api_keys SET expires_at = greatest(expires_at, :refresh_expires_at) WHERE tenant_id = :tenant_id AND id = :key_id
 )
 INSERT INTO app_tokens (tenant_id, id, key_id, resource, permissions, access_digest, access_expires_at, family_digest,
                         refresh_digest, refresh_expires_at)
@@ -38,15 +37,20 @@ FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = 
 WHERE t.tenant_id = :tenant_id AND (t.family_digest = :family_digest OR t.access_digest = :access_digest) AND k.client = :client
 
 -- name: app_tokens_renew
--- Replace both tokens of a sign-in, by its refresh token that is valid now. It works once.
-UPDATE app_tokens AS t
-SET permissions = :permissions::text[], access_digest = :access_digest, access_expires_at = :access_expires_at,
-    refresh_digest = :refresh_digest, refresh_expires_at = :refresh_expires_at
-FROM api_keys AS k
-WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND t.refresh_digest = :used_digest
-      AND t.refresh_expires_at > :now
-      AND k.tenant_id = t.tenant_id AND k.id = t.key_id AND k.client = :client AND k.revoked_at IS NULL
-RETURNING t.key_id
+-- Replace both tokens of a sign-in, by its refresh token that is valid now. It works once. The app ends no earlier than they do.
+WITH renewed AS (
+    UPDATE app_tokens AS t
+    SET permissions = :permissions::text[], access_digest = :access_digest, access_expires_at = :access_expires_at,
+        refresh_digest = :refresh_digest, refresh_expires_at = :refresh_expires_at
+    FROM api_keys AS k
+    WHERE t.tenant_id = :tenant_id AND t.family_digest = :family_digest AND t.refresh_digest = :used_digest
+          AND t.refresh_expires_at > :now
+          AND k.tenant_id = t.tenant_id AND k.id = t.key_id AND k.client = :client AND k.revoked_at IS NULL
+    RETURNING t.key_id
+)
+UPDATE api_keys AS k SET expires_at = greatest(k.expires_at, :refresh_expires_at) FROM renewed
+WHERE k.tenant_id = :tenant_id AND k.id = renewed.key_id
+RETURNING k.id
 
 -- name: app_tokens_end
 -- End a sign-in of an app, and say whether that was its last one.

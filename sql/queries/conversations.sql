@@ -309,15 +309,12 @@ ORDER BY last.at DESC NULLS LAST, c.id
 -- name: conversations_set_read
 -- Note until when all that was written in conversations was received, and that what is stored of them was compared with their
 -- platform, unless their history was changed again since.
+-- Or note when their history could not be read (`failed_at`; `changed_at` is then earlier than any change).
 UPDATE conversations AS c
-SET read_to = greatest(c.read_to, :read_to), read_failed_at = NULL,
+SET read_to = greatest(c.read_to, :read_to), read_failed_at = :failed_at,
     history_changed_at = CASE WHEN c.history_changed_at > read.changed_at THEN c.history_changed_at END
 FROM unnest(:ids::uuid[], :changed_at::timestamptz[]) AS read (id, changed_at)
 WHERE c.tenant_id = :tenant_id AND c.id = read.id
-
--- name: conversations_note_unread
--- Note that the history of conversations could not be read.
-UPDATE conversations SET read_failed_at = :now WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: conversations_unread
 -- List the conversations whose history could not be read since a time, and was not read again, with what a room is called that is

@@ -188,13 +188,11 @@ ORDER BY m.conversation_id, m.seq
 LIMIT :limit
 FOR NO KEY UPDATE SKIP LOCKED
 
--- name: message_skip
--- Mark a message that can't be indexed or extracted from as done, with the reason.
-UPDATE messages SET indexed = true, skipped = :why WHERE tenant_id = :tenant_id AND id = :id
-
--- name: messages_retry_skipped
--- Let the messages that were skipped be indexed again.
-UPDATE messages SET indexed = false, skipped = NULL WHERE tenant_id = :tenant_id AND skipped IS NOT NULL
+-- name: messages_set_skipped
+-- Mark a message that can't be indexed or extracted from as done, with the reason; or (without one) let all that were marked
+-- be indexed again.
+UPDATE messages SET indexed = :why::text IS NOT NULL, skipped = :why
+WHERE tenant_id = :tenant_id AND (id = :id::uuid OR :why::text IS NULL AND skipped IS NOT NULL)
 
 -- name: messages_skipped
 -- Count the messages that were skipped by the reason, with one of them, the most frequent first.

@@ -91,10 +91,21 @@ WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :wor
       AND i.external_id = ANY (:external_ids::text[])
 
 -- name: identities_of_workspace
--- List the ids on a platform of everybody who is known in a workspace.
-SELECT external_id FROM identities
-WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace
-ORDER BY external_id
+-- List the ids on a platform of everybody who is known in a workspace; `holding`: of those whose memory something opens from
+-- outside a chat: a key, a web session, a login, a login link or a code that links accounts, of theirs or of a user linked
+-- with them.
+WITH opened AS (
+    SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
+    UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM one_time_codes WHERE tenant_id = :tenant_id
+), people AS (
+    SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
+)
+SELECT i.external_id FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
+      AND (NOT :holding::boolean OR coalesce(u.person_id, u.id) IN (SELECT id FROM people))
+ORDER BY i.external_id
 
 -- name: chat_accounts
 -- List the accounts of a person on chat platforms, with all of their users. With a conversation: none, unless it is a DM of
@@ -206,19 +217,3 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS latest ON true
 WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
-
--- name: holders_of_workspace
--- List the ids on a platform of everybody known in a workspace whose memory something opens from outside a chat: a key,
--- a web session, a login, a login link or a code that links accounts, of theirs or of a user linked with them.
-WITH opened AS (
-    SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
-    UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
-    UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
-    UNION SELECT user_id FROM one_time_codes WHERE tenant_id = :tenant_id
-), people AS (
-    SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
-)
-SELECT i.external_id FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace
-      AND coalesce(u.person_id, u.id) IN (SELECT id FROM people)
-ORDER BY i.external_id

@@ -13,16 +13,10 @@ ON CONFLICT DO NOTHING RETURNING id
 DELETE FROM quarantine WHERE tenant_id = :tenant_id AND user_id = :user_id AND item_id = :item_id AND entry IS NOT NULL
 
 -- name: quarantine_entry_waits
--- Whether a version of an entry waits for approval.
-SELECT EXISTS (SELECT FROM quarantine
-               WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND item_id = :item_id AND entry IS NOT NULL
-                     AND state = 'pending')
-
--- name: quarantine_by_key
--- Find the entry that one tool wrote with a key for a person and that waits for approval.
+-- Find the entry of a person that waits for approval: the one of an id, or the one that one tool wrote with a key in a place.
 SELECT item_id FROM quarantine
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND namespace = :namespace AND origin = :origin
-      AND state = 'pending' AND entry ->> 'key' = :key
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending' AND entry IS NOT NULL
+      AND (item_id = :item_id::uuid OR namespace = :namespace AND origin = :origin AND entry ->> 'key' = :key)
 ORDER BY at DESC, id LIMIT 1
 
 -- name: quarantine_states

@@ -720,7 +720,6 @@ RECORDED: Final = {
     "users_unlink",
 }
 NOT_RECORDED: Final = {
-    "app_extend": "changes only when an app that is not used ends",
     "app_tokens_insert": "of an app whose connecting is recorded; ends the oldest of twenty sign-ins of it",
     "app_tokens_renew": "gives no more than the token did that it replaces",
     "one_time_code_redeem": "recorded as the sign-in or the link that follows; an app's is recorded before",

@@ -36,10 +36,10 @@ _APART: Final = {
     "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
         memories_reindex_sources entries_return restore_end landmark_correct""",
     "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
-        conversations_note_history_changed conversations_note_unread conversations_set_read conversations_skip
+        conversations_note_history_changed conversations_set_read conversations_skip
         digest_set entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
         memories_supersede message_note_edit
-        message_skip messages_retry_skipped notice_begin notice_posted quarantine_decide reembed_switch
+        messages_set_skipped notice_begin notice_posted quarantine_decide reembed_switch
         reminder_posted reminders_end reminders_refuse room_add_id
         room_note_privacy room_refile_after room_set room_set_private room_set_recording
         sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set

@@ -2,7 +2,7 @@
 
 import pytest
 
-from composer.text.file_kinds import FileKind, kind_of
+from composer.text.file_kinds import FileKind, file_kind
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
 
@@ -39,4 +39,4 @@ OFFICE = "application/vnd.openxmlformats-officedocument."
     ],
 )
 def test_a_file_is_read_by_its_suffix_or_its_media_type(name: str, media_type: str, kind: FileKind | None) -> None:
-    assert kind_of(name, media_type) is kind
+    assert file_kind(name, media_type) is kind

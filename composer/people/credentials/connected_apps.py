@@ -150,7 +150,6 @@ async def redeem_code(database: Database, client: str, text: str, random: Random
         app = found.app
         tokens, row = _made(parsed.tenant, refresh, app.permissions, random, now)
         await tx.connected_apps.insert_tokens(_sign_in_of(text), app.key_id, app.asked.resource, row, kept=MAX_SIGN_INS)
-        await tx.connected_apps.extend(app.key_id, row.refresh_expires_at)
         return tokens
 
 
@@ -177,9 +176,7 @@ async def renew(
         if parsed is not None:
             refresh = keys.renewed(text, random(RENEWED_BYTES))
             tokens, row = _made(parsed.tenant, refresh, permissions, random, now)
-            app = await tx.connected_apps.renew(keys.digest(text), row, client, now)
-            if app is not None:
-                await tx.connected_apps.extend(app, row.refresh_expires_at)
+            if await tx.connected_apps.renew(keys.digest(text), row, client, now):
                 return tokens
         found = await tx.connected_apps.find_refresh(keys.family(text), client)
         if found is not None:

@@ -29,7 +29,7 @@ from pypdfium2 import raw as pdfium
 
 from composer.ports.documents import DocumentText
 from composer.text.decoding import decode_text
-from composer.text.file_kinds import MAX_DOCUMENT_CHARS, FileKind, kind_of
+from composer.text.file_kinds import MAX_DOCUMENT_CHARS, FileKind, file_kind
 from composer.text.html_text import text_of_html
 
 MAX_MEMORY_BYTES: Final = 1_500_000_000  # of addresses, of which libraries take some hundred million
@@ -337,7 +337,7 @@ def _add_mail_file(part: MIMEPart, lines: _Lines, depth: int) -> None:
             lines.add("", f"# Mail {name}".rstrip())
             _add_mail(inner, lines, depth - 1)
         return
-    kind, content = kind_of(name, type), part.get_payload(decode=True)
+    kind, content = file_kind(name, type), part.get_payload(decode=True)
     lines.add("", f"# File {name or type}")
     if kind is None or not isinstance(content, bytes):
         return

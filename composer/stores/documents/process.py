@@ -14,7 +14,7 @@ import composer
 from composer.ports.documents import DocumentText
 from composer.shares import Places
 from composer.text.decoding import decode_text
-from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS, FileKind, kind_of, too_large
+from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS, FileKind, file_kind, too_large
 
 logger = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class DocumentProcesses:
 
     async def read(self, name: str, media_type: str, content: bytes) -> DocumentText:
         """The text of a file, and what was not read of it."""
-        kind = kind_of(name, media_type)
+        kind = file_kind(name, media_type)
         if kind is None or not content:
             return DocumentText()
         if len(content) > MAX_DOCUMENT_BYTES:
