@@ -67,9 +67,9 @@ def _likenesses(
 ) -> Iterator[tuple[float, Item]]:
     for candidate in candidates:
         item = candidate.item
-        likeness = max((candidate.newer_than[id] for id in ids if id in candidate.newer_than), default=None)
-        if likeness is None or item.by_agent or item.kind == "summary" or is_question(item.text):
+        if candidate.newer_than not in ids or item.by_agent or item.kind == "summary" or is_question(item.text):
             continue
         same = statement.user_id is not None and item.user_id == statement.user_id
-        if likeness + SAME_AUTHOR * same >= MIN_NEWER_LIKENESS:
-            yield round(likeness + SAME_AUTHOR * same, 6), item
+        likeness = candidate.likeness + SAME_AUTHOR * same
+        if likeness >= MIN_NEWER_LIKENESS:
+            yield round(likeness, 6), item

@@ -65,8 +65,8 @@ class Candidate:
     in `matched` for each search term that it contains.
 
     `before` and `after` are the ids of its neighbours in the conversation, `reply_to` of the messages that it answers,
-    where they were looked up. `newer_than` are the statements that it came after and is like, by id: its similarities
-    to the statement and to the question, added up (-2 to 2). `only_newer`: nothing else speaks for it.
+    where they were looked up. `newer_than` is the statement that it came after and is like, by id, and `likeness` its
+    similarities to that and to the question, added up (-2 to 2). `only_newer`: nothing else speaks for it.
     """
 
     item: Item
@@ -76,7 +76,8 @@ class Candidate:
     after: str | None = None
     matched: int = 0
     reply_to: tuple[str, ...] = ()
-    newer_than: Mapping[str, float] = field(default_factory=dict)
+    newer_than: str = ""
+    likeness: float = 0.0
     only_newer: bool = False
 
 
@@ -419,6 +420,7 @@ def _candidate(row: Row) -> Candidate:
         None if after is None else str(after),
         row["matched"],
         tuple(map(str, reply_to)) if reply_to else (),
-        dict(zip(map(str, row["newer_than"]), row["likeness"], strict=True)) if row["newer_than"] else {},
+        "" if row["newer_than"] is None else str(row["newer_than"]),
+        row["likeness"] or 0.0,
         row["only_newer"],
     )

@@ -16,7 +16,7 @@
 -- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
 -- to Berlin"). So the best statement by meaning, apart from questions and what an agent said, is looked up in turn: of
 -- the rows after it, the best few by the sum of their similarities to it and to the question.
--- `likeness` has these sums, for the rows in `newer_than`; `only_newer` is true for what nothing else found.
+-- `likeness` is this sum, for the statement `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
@@ -257,7 +257,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        CASE WHEN r.chars IS NOT NULL THEN candidates.parts END AS parts,
        CASE WHEN r.chars IS NOT NULL THEN (SELECT max(part) FROM recall_index WHERE tenant_id = :tenant_id AND id = r.id) END
            AS of,
-       candidates.only_newer, later.statements AS newer_than, later.likeness,
+       candidates.only_newer, later.statement AS newer_than, later.likeness,
        neighbours.before, neighbours.after, replies.reply_to, candidates.matched,
        (SELECT term_weights FROM weights) AS rarities, (SELECT items FROM scope) AS items
 FROM candidates
@@ -271,9 +271,7 @@ CROSS JOIN LATERAL (
 ) AS r
 LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN replies ON replies.id = candidates.id
-LEFT JOIN (SELECT id, array_agg(statement ORDER BY statement) AS statements,
-                  array_agg(likeness ORDER BY statement) AS likeness FROM newer GROUP BY id) AS later
-     ON later.id = candidates.id
+LEFT JOIN newer AS later ON later.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT CASE WHEN message.attachments = '[]' THEN message.text
                 ELSE message_words(message.text, message.attachments) END AS text,
@@ -324,7 +322,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at, NULL
        CASE WHEN r.chars IS NOT NULL THEN ARRAY[1] END AS parts,
        CASE WHEN r.chars IS NOT NULL THEN (SELECT max(part) FROM recall_index WHERE tenant_id = :tenant_id AND id = r.id) END
            AS of,
-       false AS only_newer, NULL::uuid[] AS newer_than, NULL::float8[] AS likeness,
+       false AS only_newer, NULL::uuid AS newer_than, NULL::float8 AS likeness,
        NULL::uuid AS before, NULL::uuid AS after, NULL::uuid[] AS reply_to, 0 AS matched
 FROM latest AS r
 LEFT JOIN LATERAL (

@@ -122,6 +122,11 @@ async def test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its
             assert in_columns_of(after[name], before[name]) == in_columns_of(before[name], after[name]), name
         async with connected(as_superuser) as connection:
             ledger = await connection.fetch("SELECT version, name, checksum FROM schema_migrations ORDER BY version")
+            moved = await connection.fetchrow(
+                "SELECT settings ->> 'trash_days', digest_period, digest_hour FROM users, conversations "
+                "WHERE settings_at = '2026-01-05 09:00Z' AND digest_due_at = '2026-01-05 09:00Z'"
+            )
+        assert tuple(moved or ()) == ("30", "daily", 9), "what was a table of one row for each is a column"
         assert [tuple(row) for row in ledger] == [(step.version, step.name, step.checksum) for step in migrations()]
         assert await apply_migrations(url) == []
 

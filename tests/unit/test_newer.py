@@ -1,7 +1,6 @@
 """What came after a statement and is like it stands beside it, and is marked; nothing else does."""
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -26,8 +25,8 @@ def item(id: str, author: str, text: str, day: int = 0, *, kind: str = "episode"
     )
 
 
-def later(one: Item, newer_than: Mapping[str, float], *, only: bool = True) -> Candidate:
-    return Candidate(one, 0.2, 0.0, newer_than=newer_than, only_newer=only)
+def later(one: Item, likeness: float, *, only: bool = True) -> Candidate:
+    return Candidate(one, 0.2, 0.0, newer_than="old", likeness=likeness, only_newer=only)
 
 
 def shown(
@@ -40,19 +39,19 @@ def shown(
 
 def test_what_is_newer_comes_last_and_says_than_what() -> None:
     old, rest = item(*HAMBURG), item("rest", "bob", "the harbour is nice")
-    new = later(item("new", "alice", "we moved to Berlin", 9), {"old": 0.8})
+    new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
     assert shown([old, rest], [new]) == [("old", ""), ("rest", ""), ("new", "old")]
 
 
 def test_what_was_recalled_anyway_is_marked_where_it_stands() -> None:
     old, new = item(*HAMBURG), item("new", "alice", "we moved to Berlin", 9)
-    assert shown([new, old], [later(new, {"old": 0.8}, only=False)]) == [("new", "old"), ("old", "")]
+    assert shown([new, old], [later(new, 0.8, only=False)]) == [("new", "old"), ("old", "")]
 
 
 def test_a_memory_and_its_message_are_one_statement() -> None:
     memory = item("memory-old", "alice", "alice lives in Hamburg", kind="fact")
-    new = later(item("new", "alice", "we moved to Berlin", 9), {"old": 0.8})
-    again = later(item("memory-new", "alice", "alice moved to Berlin", 9, kind="fact"), {"old": 0.7})
+    new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
+    again = later(item("memory-new", "alice", "alice moved to Berlin", 9, kind="fact"), 0.7)
     found = with_newer([memory], [Candidate(item(*HAMBURG), 0.5, 1.0), new, again], "where does she live?", set())
     assert [one.id for one in found] == ["memory-old", "new"]
 
@@ -60,9 +59,9 @@ def test_a_memory_and_its_message_are_one_statement() -> None:
 def test_of_somebody_who_is_named_only_their_own_word_counts_or_what_names_them() -> None:
     old = item(*HAMBURG)
     others = [
-        later(item("bob", "bob", "I live in Bremen", 9), {"old": 0.9}),
-        later(item("carol", "carol", "alice lives in Berlin now", 9), {"old": 0.55}),
-        later(item("own", "alice", "we moved to Berlin", 9), {"old": 0.5}),
+        later(item("bob", "bob", "I live in Bremen", 9), 0.9),
+        later(item("carol", "carol", "alice lives in Berlin now", 9), 0.55),
+        later(item("own", "alice", "we moved to Berlin", 9), 0.5),
     ]
     assert shown([old], others, "where does alice live?") == [("old", ""), ("own", "old"), ("carol", "old")]
     assert ("bob", "old") in shown([old], others, "who lives near the harbour?")
@@ -71,19 +70,19 @@ def test_of_somebody_who_is_named_only_their_own_word_counts_or_what_names_them(
 def test_questions_agents_summaries_and_what_is_shown_are_not_newer() -> None:
     old = item(*HAMBURG)
     none = [
-        later(item("asked", "bob", "where does alice live?", 9), {"old": 1.2}),
-        later(item("agent", "nexus", "Alice lives in Hamburg (s1).", 9, by_agent=True), {"old": 1.5}),
-        later(item("told", "", "they spoke of Hamburg", 9, kind="summary"), {"old": 1.1}),
-        later(item("view", "alice", "we moved to Berlin", 9), {"old": 0.8}),
-        later(item("far", "bob", "lunch is at noon", 9), {"old": 0.1}),
+        later(item("asked", "bob", "where does alice live?", 9), 1.2),
+        later(item("agent", "nexus", "Alice lives in Hamburg (s1).", 9, by_agent=True), 1.5),
+        later(item("told", "", "they spoke of Hamburg", 9, kind="summary"), 1.1),
+        later(item("view", "alice", "we moved to Berlin", 9), 0.8),
+        later(item("far", "bob", "lunch is at noon", 9), 0.1),
     ]
     assert shown([old], none, seen={"view"}) == [("old", "")]
 
 
 def test_a_question_has_nothing_newer_and_additions_are_few() -> None:
     question = item("q", "bob", "who lives in Hamburg?")
-    many = [later(item(f"n{n}", "carol", f"number {n} of it", n), {"q": 0.9, "old": 0.9}) for n in range(1, 9)]
-    assert shown([question], many) == [("q", "")]
+    many = [later(item(f"n{n}", "carol", f"number {n} of it", n), 0.9) for n in range(1, 9)]
+    assert shown([question], [replace(each, newer_than="q") for each in many]) == [("q", "")]
     assert len(shown([question, item(*HAMBURG)], many)) <= 2 + MOST_IN_ALL
 
 
