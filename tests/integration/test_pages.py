@@ -327,3 +327,20 @@ async def test_pages_come_in_the_language_of_the_browser(harness: AppHarness, al
     assert "Von dir ist 1 Sache gemerkt." in german
     for other in ("fr,it;q=0.5", "*", "xx-invalid-xx-xx;;q=", ""):
         assert "1 thing is remembered of you." in (await alice.get("/memory", **{"Accept-Language": other})).text
+
+
+async def test_a_conversation_in_a_project_is_answered_from_its_rooms(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    await harness.command("alice", "/nexus project assign apollo --yes", **ROOM)
+    await harness.say("bob", "The launch of the rocket is on Thursday.", **ROOM)
+    shown = await alice.page("/ask")
+    [project] = re.findall(r'<option value="([0-9a-f-]{36})">In project apollo', shown)
+    alone = await alice.page((await alice.press("/ask", text="when is the launch?")).headers["location"])
+    assert "Thursday" not in alone
+    inside = await alice.press("/ask", text="when is the rocket launch?", project=project)
+    assert "Thursday" in await alice.page(inside.headers["location"])
+    bob = await bob_of(harness, client)
+    assert project not in await bob.page("/ask")
+    assert (await bob.press("/ask", text="when is the launch?", project=project)).status_code == 404

@@ -68,6 +68,7 @@ async def ask(
     csrf: Annotated[str, Form()],
     text: Annotated[str, Form(max_length=MAX_QUESTION_CHARS)],
     session: Annotated[uuid.UUID | None, Form()] = None,
+    project: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Ask in a conversation, or begin one. A script gets the answer as it is written; without one, the page comes when
     the answer is there."""
@@ -75,7 +76,7 @@ async def ask(
     owner = await _owner(viewer, nexus)
     async with viewer.reading() as reading:
         chrome = reading.chrome
-        said = await _said(reading.tx, owner, text, session)
+        said = await _said(reading.tx, owner, text, session, project or None)
     question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call))
     is_valid = credential_check(request, nexus.app, viewer.principal, KeyPermission.CHAT)
     address = f"{ASK}/{question.session.conversation.id}"
@@ -118,7 +119,8 @@ async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None
     session = next((each for each in sessions if each.session.id == chosen), None)
     if chosen is not None and session is None:
         raise NotFound(UNKNOWN_CONVERSATION)
-    return {"chrome": reading.chrome, "sessions": sessions, "session": session}
+    projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
+    return {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
 
 
 async def _exchanges(tx: Transaction, owner: SessionOwner, stored: StoredSession) -> Sequence[SessionExchange]:
@@ -129,15 +131,18 @@ async def _exchanges(tx: Transaction, owner: SessionOwner, stored: StoredSession
     return [each for each in reversed(found.exchanges) if each.session.id == name.id]
 
 
-async def _said(tx: Transaction, owner: SessionOwner, text: str, chosen: uuid.UUID | None) -> NewSessionMessage:
-    """What is said, in the conversation that was chosen, or in a new one that is named by how it begins."""
+async def _said(
+    tx: Transaction, owner: SessionOwner, text: str, chosen: uuid.UUID | None, project: str | None
+) -> NewSessionMessage:
+    """What is said, in the conversation that was chosen, or in a new one, which is named by how it begins and may be in
+    a project."""
     sessions = (await list_sessions(tx, owner, limit=SHOWN_SESSIONS)).sessions
     id = uuid.uuid4().hex
     if chosen is None:
         title = shorten(clean_line(text, MAX_TITLE_CHARS * 2), MAX_TITLE_CHARS) or "…"
         taken = {each.session.name for each in sessions}
         numbered = (title if n == 1 else f"{title} ({n})" for n in range(1, len(taken) + 2))
-        return NewSessionMessage(text, None, next(name for name in numbered if name not in taken), None, id)
+        return NewSessionMessage(text, None, next(name for name in numbered if name not in taken), project, id)
     stored = next((each.session for each in sessions if each.session.id == chosen), None)
     if stored is None:
         raise NotFound(UNKNOWN_CONVERSATION)
