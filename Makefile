@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat web demo test lint typecheck contracts pytest browser test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
+.PHONY: help setup chat web demo test lint typecheck contracts pytest browser pictures test-deep mutants fuzz bench bench-quality bench-scale house fmt lock lock-node
 .SILENT:
 
 BIN := .venv/bin
@@ -92,6 +92,9 @@ pytest: $(STAMP) $(SYNC) ## run the tests that every change needs
 browser: ## install the browser that the deep tests of the pages use (Debian; as root)
 	command -v chromium chromium-browser google-chrome >/dev/null || \
 		(apt-get update -q && apt-get install -y -q --no-install-recommends chromium fonts-noto-core fonts-noto-color-emoji)
+
+pictures: $(STAMP) $(NODE_STAMP) ## take the pictures of the web pages for docs/web (needs a browser)
+	$(BIN)/python -m tests.deep.browser.pictures
 
 test-deep: $(STAMP) $(SYNC) $(NODE_STAMP) ## run the other tests: worlds, attacks, faults, kills, fuzz, programs of others, the week
 	$(BIN)/python -m pytest tests/deep

@@ -1,0 +1,89 @@
+"""The pictures of docs/web: every page with the sample company, as `make web` shows it. `make pictures` takes them."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from tests.deep.browser.conftest import CHROMIUM, NODE
+
+ROOT: Final = Path(__file__).parents[3]
+PICTURES: Final = ROOT / "docs" / "web"
+LINK: Final = re.compile(r"http://\S+/login\?code=\S+")
+WIDE: Final = {"width": 1280, "height": 800}
+NARROW: Final = {"width": 390, "height": 800}
+
+
+def main() -> int:
+    """Take all pictures; returns 1 where there is no browser."""
+    if CHROMIUM is None:
+        print("There is no Chromium here: make browser installs it.", file=sys.stderr)
+        return 1
+    sys.path.append(str(NODE))
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it is in .node, for deep tests alone
+
+    home = Path(tempfile.mkdtemp(prefix="nexus-pictures-"))
+    home.chmod(0o755)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"NEXUS_HOME": str(home), "NEXUS_WEB_PORT": str(port), "NEXUS_TIMEZONE": "Europe/Berlin"}
+    command = [sys.executable, "-m", "bot.console.main", "web", "--sample"]
+    served = subprocess.Popen(command, cwd=ROOT, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
+    try:
+        assert served.stdout is not None
+        link = next(line.strip() for line in served.stdout if LINK.match(line))
+        PICTURES.mkdir(exist_ok=True)
+        with sync_playwright() as playwright:
+            flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+            _take(browser, link)
+    finally:
+        served.send_signal(signal.SIGTERM)
+        served.wait(30)
+        shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+def _take(browser: Any, link: str) -> None:
+    context = browser.new_context(viewport=WIDE, locale="en-GB")
+    page, base = context.new_page(), link.partition("/login")[0]
+    page.goto(link)
+    page.click("button")
+    page.goto(f"{base}/ask")
+    page.select_option("select[name=project]", label="In project launch")
+    page.fill("#text", "when is the launch, and why was it moved?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".agent .answer")
+    page.reload()
+    _picture(page, "ask")
+    page.goto(f"{base}/memory")
+    page.click(".list a:has-text('leave from 7 December')")
+    page.wait_for_selector("#detail .memory")
+    _picture(page, "memory")
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    _picture(page, "memory-dark")
+    page.emulate_media(color_scheme="light")
+    page.reload()
+    page.click("text=Forget…")
+    page.wait_for_selector("text=Forget this for good?")
+    _picture(page, "forget")
+    page.set_viewport_size(NARROW)
+    page.goto(f"{base}/memory")
+    _picture(page, "memory-390")
+
+
+def _picture(page: Any, name: str) -> None:
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=str(PICTURES / f"{name}.png"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
