@@ -40,7 +40,7 @@ KINDS: Final = (
         "procedural",
         "semantic",
     ),
-    *("pinned", "proposed", "memory", "landmark", "episode", "message", "summary", "day", "week", "session", "thread"),
+    *("pinned", "proposed", "memory", "message", "summary", "day", "week", "session", "thread"),
 )
 MIN_COMPRESSED_BYTES: Final = 1_000
 PAGE_HEADERS: Final = {
