@@ -20,6 +20,13 @@ WORLDS = "property/test_worlds.py"
 
 # Words of a sentence, and the tests that prove it: files below tests/, with the name of a test.
 PROMISES: dict[str, tuple[str, ...]] = {
+    "with what it was made of beside it": (
+        "integration/test_pages.py::test_asking_works_without_a_script",
+        "integration/test_pages.py::test_a_conversation_in_a_project_is_answered_from_its_rooms",
+    ),
+    "who can be answered from one memory": (
+        "integration/test_pages.py::test_my_memory_shows_ones_own_and_who_is_answered_from_it",
+    ),
     "runs one or more AI *agents*": (
         "integration/test_several_agents.py::test_a_room_addresses_agents_by_their_slugs_and_each_answers_once",
     ),

@@ -9,7 +9,7 @@ from bot.web.sessions import TurnView
 from composer.prompt.explain import ExplainedSource
 from composer.text.marks import replace_marks
 
-MAX_CARDS: Final = 12
+_IN_WORDS: Final = {"episode": "message", "landmark": "decision"}  # what people know by other names
 # A line of a prompt (composer/prompt/lines.py): its mark, when, who, what is known of it, and what was said.
 _LINE: Final = re.compile(
     r"\A- (?:\(s\d{1,3}\) )?(?P<at>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?)?[: ]{0,2}(?P<who>[^:()\n]{0,80}?) ?"
@@ -52,10 +52,9 @@ def with_links(answer: str) -> str:
 
 def _card(source: ExplainedSource) -> SourceCard:
     number, found = source.mark.removeprefix("s"), _LINE.match(source.text)
+    kind = _IN_WORDS.get(source.kind, source.kind)
     if found is None:
         said = source.text.removeprefix("- ")
-        return SourceCard(number, source.kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
+        return SourceCard(number, kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
     said = _BAR.sub("\n", found["said"])
-    return SourceCard(
-        number, source.kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited
-    )
+    return SourceCard(number, kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited)
