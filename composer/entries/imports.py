@@ -26,6 +26,7 @@ from composer.visibility import EntryAccess, Grants
 
 MAX_ENTRIES: Final = 20_000  # of one document
 PORTION: Final = 500  # entries that are stored in one transaction, while which all other writes of the tenant wait
+PORTION_CHARS: Final = 100_000  # of their contents: a second or two, or one long entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,18 @@ async def import_entries(
     counts = {str(outcome): count for outcome, count in found.counts.items()}
     await tx.audit.record(AuditAct.ENTRIES_IMPORTED, actor=access.user, details=counts)
     return found
+
+
+def portions(items: Sequence[ImportedEntry]) -> list[Sequence[ImportedEntry]]:
+    """The entries of a document as they are stored together."""
+    found, start, chars = list[Sequence[ImportedEntry]](), 0, 0
+    for number, item in enumerate(items):
+        size = len(item.sent["content"])
+        if number > start and (number - start == PORTION or chars + size > PORTION_CHARS):
+            found.append(items[start:number])
+            start, chars = number, 0
+        chars += size
+    return [*found, items[start:]]
 
 
 def require_few(count: int) -> None:

@@ -156,11 +156,14 @@ class Learner(Generic[S]):
 
     async def learn_due(self, tenant: uuid.UUID) -> int:
         """Learn from one batch of each scope of a tenant that is due, a few at a time; returns how much was read."""
+        return sum(await asyncio.gather(*(self._learn(tenant, scope) for scope in await self.due(tenant))))
+
+    async def due(self, tenant: uuid.UUID) -> list[S]:
+        """The scopes of a tenant that are next, a few of them."""
         now = self._clock.now()
         rule = ReadyRule(now, self._source.batch_size, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT)
         async with self._database.transaction(tenant, "read") as tx:
-            scopes = await self._source.due(tx, rule)
-        return sum(await asyncio.gather(*(self._learn(tenant, scope) for scope in scopes)))
+            return await self._source.due(tx, rule)
 
     async def _learn(self, tenant: uuid.UUID, scope: S) -> int:
         """Learn from a batch of a scope, once it has a place: a claim does not last for ever."""

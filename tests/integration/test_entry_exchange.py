@@ -12,7 +12,8 @@ import pytest
 from bot.web.routes import exchange
 from composer.app import App
 from composer.entries import export, import_plan
-from composer.entries.imports import MAX_ENTRIES, PORTION
+from composer.entries.imports import MAX_ENTRIES, PORTION, import_entries
+from composer.errors import Unavailable
 from composer.memory.forget import Receipt
 from composer.repositories.entries import Entry
 from tests.support.api import bearer, key_of, person
@@ -469,3 +470,26 @@ async def test_a_large_document_is_planned_beside_the_event_loop(
     sent = document(*({"content": f"entry {number}"} for number in range(PORTION + 1)))
     planned = await client.post("/v1/entries/import?dry_run=true", json=sent, headers=bearer(key))
     assert (planned.json()["created"], on_loop) == (PORTION + 1, [])
+
+
+async def test_long_entries_are_stored_in_portions_and_one_that_stops_says_how_far_it_came(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, portions = await key_of(harness, "alice"), list[int]()
+    many = document(*({"content": f"note {n} " + "a b " * 10_000} for n in range(5)))
+
+    async def counted(*args: Any, dry_run: bool) -> Any:
+        if not dry_run:
+            portions.append(len(args[2]))
+            if len(portions) == 2:
+                raise Unavailable("The database does not answer.")
+        return await import_entries(*args, dry_run=dry_run)
+
+    monkeypatch.setattr(exchange, "import_entries", counted)
+    stopped = await imported(client, key, many, 503)
+    assert stopped["detail"].startswith("The database does not answer. The first 2 of 5 entries are stored")
+    assert len(await listed(client, key)) == 2
+    rest = await imported(client, key, many)
+    assert (rest["created"], rest["unchanged"]) == (3, 2)
+    assert portions == [2, 2, 2, 2, 1]
+    assert len(await listed(client, key)) == 5

@@ -9,7 +9,7 @@ replaced.
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
@@ -186,11 +186,14 @@ class LentPool:
         return self._limit
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[Any]:
-        """A connection, for the time of a block."""
+    async def acquire(self, *, timeout: float | None = None) -> AsyncIterator[Any]:  # noqa: ASYNC109  (as asyncpg)
+        """A connection, for the time of a block. Raises TimeoutError."""
         if self._closed:
             raise asyncpg.InterfaceError("pool is closed")
-        async with self._free, self._pool.acquire() as connection:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(timeout):
+                await stack.enter_async_context(self._free)
+            connection = await stack.enter_async_context(self._pool.acquire())
             if self._closed:  # while this waited: its app is gone, and nobody would end what it began
                 raise asyncpg.InterfaceError("pool is closed")
             self._used.add(connection)

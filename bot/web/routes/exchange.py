@@ -26,7 +26,8 @@ from bot.web.shapes.entries import EntryFields, EntrySharing, Names, RequestBody
 from bot.web.shapes.values import Moment
 from composer.entries.export import PAGE, begin_export, read_page
 from composer.entries.import_plan import ImportedEntry, Outcome
-from composer.entries.imports import MAX_ENTRIES, PORTION, Imported, import_entries, require_few
+from composer.entries.imports import MAX_ENTRIES, Imported, import_entries, portions, require_few
+from composer.errors import NexusError
 from composer.model import derived_id
 from composer.people.credentials.principal import KeyPermission
 from composer.people.export import export_over_api
@@ -138,6 +139,7 @@ assert {str(outcome) for outcome in Outcome} <= set(EntryImportResult.model_fiel
 router = Router(route_class=KeyedRoute)
 IMPORT_PATH: Final = "/v1/entries/import"
 IMPORT_BYTES: Final = 32 * 2**20
+STOPPED: Final = "The first {done:,} of {total:,} entries are stored: send the same document again for the rest."
 # What a credential must give whose bearer sees all that is stored of its person.
 ALL_OF_A_PERSON: Final = (
     KeyPermission.MANAGE,
@@ -190,6 +192,25 @@ async def export_entries(
     return StreamingResponse(document(), headers=_file("nexus-entries.json"), media_type="application/json")
 
 
+async def _import_in_portions(call: Calling, parts: Sequence[Sequence[ImportedEntry]]) -> None:
+    """Store the portions of a document, each in a transaction. An error says how far it came."""
+    done, total = 0, sum(map(len, parts))
+    for portion in parts:
+        try:
+            async with call.writing(alone=True) as (tx, access):
+                writer = await writer_of(call, tx, access)
+                stored = await import_entries(tx, access, portion, writer, call.now, dry_run=False)
+                call.erased[:] = stored.receipts
+                if call.metered is not None:
+                    call.metered.times = stored.stored
+        except NexusError as error:
+            if done:
+                error.args = (f"{error} {STOPPED.format(done=done, total=total)}",)
+            raise
+        done += len(portion)
+        logger.info("entries.imported", done=done, of=total)
+
+
 @router.post(IMPORT_PATH, tags=["entries"], summary="Import entries", response_class=Response, responses=_IMPORTED)
 @counts_as(Operation.WRITES)
 async def import_document(
@@ -199,24 +220,19 @@ async def import_document(
 ) -> Response:
     """Store the entries of a document: all of them, or none where one is wrong. One that is there already, or was
     imported before, is replaced where it differs. A request that repeats another by its idempotency key stores nothing,
-    and is answered as with `dry_run`. More than 500 are stored in portions, so that others can write in between: what
-    stops one of them (a quota, a credential that ends) leaves those before it, and the same document goes on there."""
+    and is answered as with `dry_run`. More than 500, or 100,000 characters, are stored in portions, so that others can
+    write in between: what stops one of them (a quota, a credential that ends) leaves those before it, and the same
+    document goes on there."""
     items = await off_loop(len(sent.entries) * CHARS_PER_ENTRY, lambda: read_entries(sent.entries))
 
     async def imported(tx: Transaction, access: EntryAccess, *, dry_run: bool) -> Imported:
         return await import_entries(tx, access, items, await writer_of(call, tx, access), call.now, dry_run=dry_run)
 
-    if len(items) > PORTION and not dry_run:
+    parts = portions(items)
+    if len(parts) > 1 and not dry_run:
         async with call.reading() as (tx, access):
             planned = await imported(tx, access, dry_run=True)  # raises where one is wrong, before anything is stored
-        for start in range(0, len(items), PORTION):
-            async with call.writing(alone=True) as (tx, access):
-                writer, portion = await writer_of(call, tx, access), items[start : start + PORTION]
-                stored = await import_entries(tx, access, portion, writer, call.now, dry_run=False)
-                call.erased[:] = stored.receipts
-                if call.metered is not None:
-                    call.metered.times = stored.stored
-            logger.info("entries.imported", done=min(start + PORTION, len(items)), of=len(items))
+        await _import_in_portions(call, parts)
         return json_answer(import_values(planned, dry_run=False))
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Imported]:

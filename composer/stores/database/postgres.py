@@ -117,6 +117,11 @@ class PostgresDatabase:
             )
         return cls(address, pool, signer, connections=connections)
 
+    @property
+    def waiting_for_locks(self) -> int:
+        """How many wait for a tenant's lock without a connection."""
+        return self._locking.waiting
+
     async def close(self) -> None:
         """Close the connections, after a timeout also those in use. Never raises when the server is down already."""
         try:
@@ -181,7 +186,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _connection(self, tenant_id: uuid.UUID | None = None) -> AsyncIterator[Connection]:
         """A connection, in turns with all others who need one."""
-        async with self._places.take(tenant_id), self._pool.acquire() as connection:
+        async with self._places.take(tenant_id), self._pool.acquire(timeout=PLACE_SECONDS) as connection:
             yield connection
 
     @asynccontextmanager
