@@ -6,9 +6,9 @@ SELECT :tenant_id, id, conversation_id, namespace, visibility, user_id, at FROM 
 ON CONFLICT DO NOTHING
 
 -- name: extraction_due
--- List the scopes that are ready for extraction, in turns by room and by whose DMs and sessions they are, longest waiting
--- first: enough messages of their author are queued, nobody wrote in the conversation for a while, or the oldest has waited
--- for long; not parked, not waiting after a failure, not claimed.
+-- List the scopes that are ready for extraction, in turns by author, longest waiting first: enough messages of their author
+-- are queued, nobody wrote in the conversation for a while, or the oldest has waited for long; not parked, not waiting after a
+-- failure, not claimed.
 SELECT q.conversation_id, q.namespace, q.visibility, q.user_id AS "user"
 FROM (
     SELECT conversation_id, namespace, visibility, user_id, count(*) AS waiting, min(queued_at) AS oldest,
@@ -21,7 +21,7 @@ LEFT JOIN learning_batches AS b ON b.tenant_id = :tenant_id AND b.scope
 WHERE b.parked_at IS NULL AND (b.due_at IS NULL OR b.due_at <= :now)
       AND (b.claimed_until IS NULL OR b.claimed_until <= :now)
       AND (q.waiting >= :batch_size OR q.newest <= :quiet_since OR q.oldest <= :waiting_since)
-ORDER BY row_number() OVER (PARTITION BY split_part(q.namespace, ':', 2) ORDER BY q.oldest),
+ORDER BY row_number() OVER (PARTITION BY q.user_id ORDER BY q.oldest),
          q.oldest, q.conversation_id, q.namespace, q.visibility, q.user_id
 LIMIT :limit
 

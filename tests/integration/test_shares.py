@@ -262,8 +262,8 @@ async def test_the_backlog_of_one_tenant_does_not_hold_up_what_another_one_said(
 ) -> None:
     extractor = BlockedExtractor()
     learner = _learner(harness, extractor)
-    for room in range(8):
-        await harness.say("alice", "we deploy on Fridays", room=f"room{room}")
+    for number in range(8):
+        await harness.say(f"alice{number}", "we deploy on Fridays", room=f"room{number}")
     await harness.say("zoe", "we deploy on Mondays", room="general", workspace="other")
     await _queue_everything(raw)
     harness.clock.tick(3_600)
@@ -276,26 +276,23 @@ async def test_the_backlog_of_one_tenant_does_not_hold_up_what_another_one_said(
     assert len(extractor.begun) == 9
 
 
-async def test_what_one_person_said_in_many_sessions_is_not_learnt_before_all_else(
+async def test_what_one_person_said_in_many_places_is_not_learnt_before_all_else(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     for room in range(6):
         await harness.say("alice", "we deploy on Fridays", room=f"room{room}")
     await harness.say("bob", "I prefer tea", room="last")
     await _queue_everything(raw)
-    await raw.execute(
-        "UPDATE extraction_queue AS q SET namespace = 'session:' || CASE c.name WHEN 'last' THEN 'bob' ELSE 'ann' END "
-        "|| ':nexus:' || c.name FROM conversations AS c WHERE c.id = q.conversation_id"
-    )
     harness.clock.tick(3_600)
     learner = _learner(harness, BlockedExtractor())
     found = await learner.due(harness.workspace().tenant_id)
-    assert [scope.namespace.split(":")[1] for scope in found] == ["ann", "bob", "ann", "ann"]
+    alice, bob = [(await person(harness, name)).id for name in ("alice", "bob")]
+    assert [scope.user for scope in found] == [alice, bob, alice, alice]
 
 
 async def _queue_everything(raw: asyncpg.Connection) -> None:
-    columns = "tenant_id, conversation_id, namespace, visibility"
+    columns = "tenant_id, conversation_id, namespace, visibility, user_id"
     await raw.execute(
         f"INSERT INTO extraction_queue (message_id, queued_at, {columns}) SELECT id, at, {columns} FROM messages "
-        "WHERE agent_id IS NULL"
+        "WHERE agent_id IS NULL AND user_id IS NOT NULL"
     )
