@@ -12,7 +12,7 @@ from tests.support.harness import AppHarness
 pytestmark = pytest.mark.integration
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/privacy")
+PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/tools", "/privacy")
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
@@ -60,6 +60,15 @@ async def test_pages_are_for_everybody_s_eyes(
     await window.tab.fill("#text", "what do I prefer?")
     await window.tab.keyboard.press("Enter")
     await window.tab.wait_for_selector(".agent .answer")
+    assert await window.violations() == []
+    await window.open("/tools")
+    await window.tab.fill("#vendor", "claude")
+    await window.tab.click("main form button")
+    await window.tab.wait_for_selector(".connecting")
+    assert await window.violations() == []
+    await window.open("/tools")
+    await window.tab.click(".openers a >> nth=0")
+    await window.tab.wait_for_selector("text=End this key?")
     assert await window.violations() == []
     assert window.faults == []
 

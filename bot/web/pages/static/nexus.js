@@ -13,6 +13,24 @@
     }
   });
 
+  // What is pasted elsewhere is copied by a button; without one, a click chooses all of it.
+  document.addEventListener("DOMContentLoaded", () => {
+    if (!navigator.clipboard) return;
+    for (const text of document.querySelectorAll("pre[data-copy]")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "btn";
+      button.dataset.variant = "outline";
+      button.textContent = text.dataset.copy;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(text.textContent);
+        button.textContent = text.dataset.copied;
+        document.getElementById("announcements").textContent = text.dataset.copied;
+      });
+      text.after(button);
+    }
+  });
+
   // What was sent stands in the transcript by now: the box is free for the next question.
   document.addEventListener("htmx:sse:after:connection", (event) => {
     const box = event.target.querySelector("textarea[data-enter-sends]");

@@ -1,0 +1,214 @@
+"""`/tools`: what opens a person's memory from outside, what each may do, how another tool is connected, and how each is
+ended."""
+
+import secrets
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import Form, Request, Response
+from fastapi.responses import RedirectResponse
+
+from bot.web.oauth.metadata import resource_of
+from bot.web.pages.rendering import page
+from bot.web.pages.viewer import LOGIN, PageRouter, SignedIn, Viewer
+from composer.errors import NotFound
+from composer.people.credentials import openid, own_credentials
+from composer.people.credentials.issuing import KeyRequest, lifetime_of
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.principal import (
+    EVERY_PERMISSION,
+    NEVER_OF_TOOLS,
+    KeyPermission,
+    effective,
+    project_of,
+)
+from composer.people.credentials.redirects import host_of
+from composer.repositories.api_keys import Holder, KeyEntry
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess, owned_by_bearer
+
+TOOLS: Final = "/tools"
+LIFETIMES: Final = ("30d", "90d", "365d")  # of a new key, which a form offers; none of them: until it is ended
+MAX_VENDOR_CHARS: Final = 32
+router = PageRouter(TOOLS)
+
+
+class OpenerKind(StrEnum):
+    """What opens a memory, as an address names it."""
+
+    KEYS = "keys"
+    SESSIONS = "sessions"
+    LOGINS = "logins"
+
+
+_UNKNOWN: Final = {
+    OpenerKind.KEYS: own_credentials.UNKNOWN_KEY,
+    OpenerKind.SESSIONS: own_credentials.UNKNOWN_SESSION,
+    OpenerKind.LOGINS: openid.UNKNOWN_LOGIN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Something that opens a person's memory. `what`: tool, app, own, browser or account. `detail`: the beginning of a
+    key, where an app leads back to, or whose account it is. `can` and `cannot` are permissions; one for a single
+    project is a pair of the permission without the project, and what the project is called. `current`: it is the
+    browser that asks."""
+
+    kind: OpenerKind
+    what: str
+    id: uuid.UUID
+    name: str
+    vendor: str
+    detail: str
+    made: datetime
+    used: datetime | None
+    until: datetime | None
+    can: Sequence[tuple[str, str]] = ()
+    cannot: Sequence[tuple[str, str]] = ()
+    ended: bool = False
+    current: bool = False
+
+
+@router.get("")
+async def show_tools(request: Request, viewer: SignedIn) -> Response:
+    """All that opens the person's memory, and the form for one more key."""
+    async with viewer.reading() as reading:
+        found = await _openers(viewer, reading.tx, reading.access)
+    return _shown(request, viewer, "tools.html", reading.chrome, openers=found, lifetimes=LIFETIMES)
+
+
+@router.post("")
+async def make_key(
+    request: Request,
+    viewer: SignedIn,
+    csrf: Annotated[str, Form()],
+    vendor: Annotated[str, Form(max_length=MAX_VENDOR_CHARS)],
+    lifetime: Annotated[str, Form(max_length=8)] = "",
+) -> Response:
+    """Make a key for a tool, and show it this once with what to paste where."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    expires_at = call.now + lifetime_of(lifetime) if lifetime else None
+    wanted = KeyRequest(vendor.strip().lower(), expires_at=expires_at)
+    async with viewer.reading() as reading:
+        chrome = reading.chrome
+    async with call.writing() as (tx, access):
+        secret = secrets.token_bytes(SECRET_BYTES)
+        made = await own_credentials.create_own_key(tx, call.principal, wanted, secret, call.now)
+        [shown] = await _of_keys(viewer, tx, access, [made.entry])
+    return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown)
+
+
+@router.get("/{kind}/{id}/end")
+async def show_ending(request: Request, viewer: SignedIn, kind: OpenerKind, id: uuid.UUID) -> Response:
+    """What ends, before it does."""
+    async with viewer.reading() as reading:
+        found = await _openers(viewer, reading.tx, reading.access)
+    opener = next((each for each in found if (each.kind, each.id) == (kind, id) and not each.ended), None)
+    if opener is None:
+        raise NotFound(_UNKNOWN[kind])
+    return _shown(request, viewer, "tools_end.html", reading.chrome, opener=opener)
+
+
+@router.post("/{kind}/{id}/end")
+async def end(viewer: SignedIn, kind: OpenerKind, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """End a key, an app, a browser or an account: from the next request on it opens nothing."""
+    viewer.require_form(csrf)
+    call, who = viewer.call, viewer.principal
+    async with call.writing() as (tx, access):
+        match kind:
+            case OpenerKind.KEYS:
+                await own_credentials.revoke_own_key(tx, who, access, id, call.now)
+            case OpenerKind.SESSIONS:
+                await own_credentials.end_own_session(tx, who, access, id, call.now)
+            case OpenerKind.LOGINS:
+                await openid.disconnect_own(tx, who, access, id)
+    return RedirectResponse(LOGIN if id == who.id else TOOLS, 303)
+
+
+async def _openers(viewer: Viewer, tx: Transaction, access: EntryAccess) -> Sequence[Opener]:
+    """Keys and apps, browsers and accounts, each from the oldest on."""
+    who, now = viewer.principal, viewer.call.now
+    keys = await _of_keys(viewer, tx, access, await own_credentials.own_keys(tx, who, access))
+    browsers = [
+        Opener(
+            OpenerKind.SESSIONS,
+            "browser",
+            each.id,
+            each.browser,
+            "",
+            "",
+            each.created_at,
+            each.last_used_at,
+            each.expires_at,
+            current=each.id == who.id,
+        )
+        for each in await own_credentials.own_sessions(tx, who, access, now)
+    ]
+    accounts = [
+        Opener(
+            OpenerKind.LOGINS,
+            "account",
+            each.id,
+            each.name,
+            "",
+            each.issuer,
+            each.created_at,
+            each.last_used_at,
+            None,
+        )
+        for each in await openid.own_logins(tx, who, access)
+    ]
+    return [*keys, *browsers, *accounts]
+
+
+async def _of_keys(viewer: Viewer, tx: Transaction, access: EntryAccess, keys: Sequence[KeyEntry]) -> Sequence[Opener]:
+    """Keys and apps, with what each may do now."""
+    accounts = (await tx.own_data.items(owned_by_bearer(access), ("accounts",)))["accounts"]
+    holders = {each["id"]: Holder(uuid.UUID(each["id"]), each["admin"], each["opted_out"]) for each in accounts}
+    projects = {each.id: each.slug for each in access.projects}
+    return [_of_key(each, holders[str(each.user_id)], projects, viewer.call.now) for each in keys]
+
+
+def _of_key(key: KeyEntry, holder: Holder, projects: Mapping[uuid.UUID, str], now: datetime) -> Opener:
+    what = "app" if key.redirect_uri is not None else "own" if key.vendor is None else "tool"
+    can = effective(key.permissions, key.vendor, holder)
+    never = NEVER_OF_TOOLS if key.vendor is not None else frozenset() if holder.admin else {KeyPermission.ADMIN}
+    lacking = EVERY_PERMISSION - can - never
+    return Opener(
+        OpenerKind.KEYS,
+        what,
+        key.id,
+        key.name,
+        key.vendor or "",
+        key.prefix if key.redirect_uri is None else host_of(key.redirect_uri),
+        key.created_at,
+        key.last_used_at,
+        key.expires_at,
+        [_permission(each, projects) for each in _in_order(can)],
+        [(each, "") for each in _in_order(lacking)],
+        ended=key.ended(now),
+    )
+
+
+def _permission(text: str, projects: Mapping[uuid.UUID, str]) -> tuple[str, str]:
+    project = project_of(text)
+    return (text, "") if project is None else (f"project:{text.rpartition(':')[2]}", projects.get(project, "…"))
+
+
+def _in_order(permissions: Collection[str]) -> list[str]:
+    order = [str(each) for each in KeyPermission]
+    return sorted(permissions, key=lambda each: (order.index(each) if each in order else len(order), each))
+
+
+def _shown(request: Request, viewer: Viewer, template: str, chrome: Any, **values: Any) -> Response:
+    """A page with the address by which people reach Nexus."""
+    settings = viewer.call.app.settings
+    address = settings.web_address
+    values |= {"address": address, "mcp": resource_of(address), "has_oauth": settings.public_url is not None}
+    return page(request, template, viewer.language, chrome=chrome, now=viewer.call.now, **values)
