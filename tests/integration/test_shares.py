@@ -170,6 +170,30 @@ async def test_writes_that_wait_for_a_lock_leave_connections_to_everybody_else(
     assert (written.count(ANN), written.count(BOB)) == (12, 6)
 
 
+async def test_requests_by_twelve_keys_of_one_person_that_wait_for_a_lock_hold_up_nobody_else(
+    settings: Settings, patience: None
+) -> None:
+    async with open_harness(settings) as harness, _served(harness) as client:
+        database, here = harness.app.database, harness.workspace()
+        keys = [await key_of(harness, "alice") for _ in range(12)]
+        bobs, others = await key_of(harness, "bob"), await key_of(harness, "zoe", workspace="other")
+        alice = Party(here.tenant_id, (await person(harness, "alice")).id)
+        async with holding(database, 1, alice, mode="alone") as held:
+            await until(lambda: bool(held))
+            writes = [
+                asyncio.create_task(client.post("/v1/entries", json={"content": "x", "key": key}, headers=bearer(key)))
+                for key in keys
+            ]
+            await until(lambda: database.waiting_for_locks >= 9)
+            for key in (others, bobs, keys[0]):
+                for path in ("/v1/whoami", "/v1/entries"):
+                    assert (await client.get(path, headers=bearer(key))).status_code == 200
+            written = await client.post("/v1/entries", json={"content": "x", "key": "k"}, headers=bearer(others))
+            assert written.status_code == 201
+            assert not any(task.done() for task in writes)
+        assert [answer.status_code for answer in await asyncio.gather(*writes)] == [201] * 12
+
+
 async def test_who_waits_too_long_for_a_connection_is_told_when_to_try_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
