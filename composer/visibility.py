@@ -618,6 +618,16 @@ def reviewable_entries(access: EntryAccess) -> Readable:
     return _entries(access, [project_namespace(project.id)], [])
 
 
+def decidable_entries(access: EntryAccess) -> Readable:
+    """What waits that the person themselves may approve: among their own entries, and in each project that they are an
+    admin of."""
+    if not access.is_person:
+        return _entries(access, [], [])
+    own = map(entries_namespace, access.users) if Grants.READ_ENTRIES in access.grants else ()
+    named = [reviewable_entries(replace(access, project=each.id)) for each in access.projects]
+    return _entries(access, [*own, *(namespace for each in named for namespace in each.all_namespaces)], [])
+
+
 def may_see_teams(access: EntryAccess) -> bool:
     """Whether the credential may know which teams its person is in, and what they are called."""
     return bool({Grants.READ_TEAMS, Grants.WRITE_TEAMS} & access.grants)

@@ -6,13 +6,16 @@ from typing import Final
 
 import pytest
 
+from composer.model import Trust
+from composer.visibility import Grants
 from tests.deep.browser.conftest import SIZES, Window, Windows
+from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/tools", "/privacy")
+PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/waiting", "/tools", "/privacy")
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
@@ -30,6 +33,17 @@ async def filled(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus fact set deploy_day Friday --yes", **ROOM)
     await harness.command("alice", "/nexus landmark add The launch is on Thursday --yes", **ROOM)
     await harness.ask("alice", "what do I prefer?", **DM)
+    await proposed(harness)
+
+
+async def proposed(harness: AppHarness) -> None:
+    """Something that a tool wrote for a project of alice's, and that waits for her."""
+    await harness.command("alice", "/nexus project create apollo", **DM)
+    hub = Hub(harness, quarantined={Trust.TOOL})
+    async with hub.request("alice") as (_, access):
+        (project,) = access.projects
+    grants = OF_TOOL | {Grants.WRITE_PROJECTS}
+    await hub.write("alice", "We use pnpm for all packages.", "claude", project=project.id, grants=grants)
 
 
 async def chosen(window: Window) -> None:
@@ -129,7 +143,15 @@ async def test_one_memory_is_forgotten_by_keyboard_alone(harness: AppHarness, wi
 
 
 async def test_everything_works_without_scripts(harness: AppHarness, windows: Windows) -> None:
+    await proposed(harness)
     window = await windows.of("alice", scripts=False)
+    await window.open("/waiting")
+    await window.tab.click("button:has-text('Accept')")
+    await window.tab.wait_for_selector("text=Nothing waits for you.")
+    await window.open("/tools")
+    await window.tab.fill("#vendor", "claude")
+    await window.tab.click("main form button")
+    await window.tab.wait_for_selector(".copied.key")
     await window.open("/memory")
     await window.tab.fill("textarea[name=text]", "I own a red Koga.")
     await window.tab.click("text=Remember it")

@@ -1,0 +1,189 @@
+"""The page of what waits: who decides about what, that it shows nothing to others, and what accepting and rejecting
+do."""
+
+import re
+import uuid
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.entries import listing
+from composer.model import Trust
+from composer.repositories.entries import EntryFilter
+from composer.visibility import Grants
+from tests.support.api import cookie_of
+from tests.support.entries import OF_TOOL, Hub
+from tests.support.harness import AppHarness
+from tests.support.pages import BITES, Person
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+ROOM, DM = {"room": "general"}, {"dm": "nexus"}
+WRITING = OF_TOOL | {Grants.WRITE_PROJECTS}
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    await harness.say("alice", "good morning", **ROOM)
+    return Person(client, await cookie_of(harness, "alice"))
+
+
+@pytest.fixture
+async def hub(harness: AppHarness) -> Hub:
+    return Hub(harness, quarantined={Trust.TOOL})
+
+
+async def project(hub: Hub, name: str, *members: str, by: str = "alice", flags: str = "") -> uuid.UUID:
+    """A project of `by`, with members who may write."""
+    await hub.harness.command(by, f"/nexus project create {name} {flags}", **DM)
+    for member in members:
+        await hub.user(member)
+        await hub.harness.command(by, f"/nexus project member add {name} {member} write", **DM)
+        await hub.harness.command(member, f"/nexus project accept {name}", **DM)
+    async with hub.harness.app.database.transaction(hub.harness.workspace().tenant_id) as tx:
+        (found,) = await tx.projects.named(name)
+    return found
+
+
+async def proposed(hub: Hub, who: str, text: str, project: uuid.UUID) -> None:
+    assert (await hub.write(who, text, "claude", project=project, grants=WRITING)).pending
+
+
+def decisions(page: str) -> list[tuple[str, str]]:
+    """The address of each proposal, and the project that its form names."""
+    found = re.findall(r'(?s)action="(/waiting/[0-9a-f-]{36})/accept">.*?name="project" value="([0-9a-f-]{36})"', page)
+    return list(dict.fromkeys(found))
+
+
+async def test_an_empty_page_says_what_would_stand_here(alice: Person) -> None:
+    shown = await alice.page("/waiting")
+    assert "Nothing waits for you." in shown
+    assert "What AI tools write for a project that you are an admin of stands here" in shown
+
+
+async def test_an_admin_of_the_project_accepts_and_rejects(hub: Hub, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    await proposed(hub, "bob", "zqyarn is used", apollo)
+    shown = await alice.page("/waiting")
+    assert "2 things wait for you." in shown
+    assert "bob (claude)" in shown
+    assert "project apollo" in shown
+    (first, named), (second, _) = decisions(shown)
+    assert named == str(apollo)
+    assert await hub.titles("alice") == []
+    assert (await alice.press(f"{first}/accept", project=named)).headers["location"] == "/waiting"
+    assert (await alice.press(f"{second}/reject", project=named)).headers["location"] == "/waiting"
+    assert await hub.titles("alice") == ["zqpnpm is used"]
+    assert "Nothing waits for you." in await alice.page("/waiting")
+    for act in ("accept", "reject"):
+        assert (await alice.press(f"{first}/{act}", project=named)).status_code == 404
+
+
+async def test_who_wrote_it_sees_it_and_takes_it_back_but_does_not_accept_it(
+    hub: Hub, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    apollo = await project(hub, "apollo", "bob", "carol")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    [(address, named)] = decisions(await alice.page("/waiting"))
+    bob, carol = [Person(client, await cookie_of(hub.harness, name)) for name in ("bob", "carol")]
+    of_bob = await bob.page("/waiting")
+    assert "Nothing waits for you." in of_bob
+    assert "zqpnpm" in of_bob
+    assert decisions(of_bob) == []
+    assert (await bob.press(f"{address}/accept", project=named)).status_code == 403
+    assert "zqpnpm" not in await carol.page("/waiting")
+    for act in ("accept", "reject"):
+        for values in ({}, {"project": named}, {"project": str(uuid.uuid4())}):
+            assert (await carol.press(f"{address}/{act}", **values)).status_code in (403, 404)
+    assert await hub.titles("bob") == []
+    [back] = set(re.findall(r'href="(/memory/[0-9a-f-]{36}/forget)"', of_bob))
+    await bob.page(back)
+    assert (await bob.press(back)).status_code == 200
+    assert "zqpnpm" not in await bob.page("/waiting")
+    assert decisions(await alice.page("/waiting")) == []
+
+
+async def test_what_waits_elsewhere_changes_nothing_of_the_page(
+    hub: Hub, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    theirs = await project(hub, "zeus", "carol", by="bob")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    before = await alice.page("/waiting")
+    await proposed(hub, "carol", "zqyarn is used", theirs)
+    await proposed(hub, "bob", "zqnpm is used", theirs)
+    assert await alice.page("/waiting") == before
+    bob = Person(client, await cookie_of(hub.harness, "bob"))
+    for address, named in decisions(await bob.page("/waiting")):
+        for act in ("accept", "reject"):
+            assert (await alice.press(f"{address}/{act}", project=named)).status_code == 404
+            assert (await alice.press(f"{address}/{act}", project=str(apollo))).status_code == 404
+    assert await hub.titles("bob") == []
+
+
+async def test_a_form_of_another_page_decides_nothing(hub: Hub, client: httpx2.AsyncClient, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    before = await alice.page("/waiting")
+    [(address, named)] = decisions(before)
+    bob = Person(client, await cookie_of(hub.harness, "bob"))
+    await bob.page("/waiting")
+    await bob.page("/tools")
+    token, alice.csrf = alice.csrf, bob.csrf
+    for act in ("accept", "reject"):
+        assert (await alice.press(f"{address}/{act}", project=named)).status_code == 403
+        for headers in ({}, {"Sec-Fetch-Site": "cross-site"}):
+            assert (await alice.press(f"{address}/{act}", headers, project=named)).headers["location"] == "/login"
+    alice.csrf = token
+    assert await alice.page("/waiting") == before
+
+
+async def test_an_isolated_project_s_proposals_are_decided_too(hub: Hub, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob", flags="--isolated")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    [(address, named)] = decisions(await alice.page("/waiting"))
+    assert (await alice.press(f"{address}/accept", project=named)).status_code == 303
+    async with hub.request("alice", project=apollo) as (tx, access):
+        page = await listing.page(tx, access, EntryFilter(), hub.harness.clock.now())
+    assert [each.title for each in page.entries] == ["zqpnpm is used"]
+    assert decisions(await alice.page("/waiting")) == []
+
+
+async def test_no_text_that_waits_is_markup(hub: Hub, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    for bite in (*BITES, BITES[0] * 60):
+        await proposed(hub, "bob", bite, apollo)
+    shown = await alice.page("/waiting")
+    assert len(decisions(shown)) == len(BITES) + 1
+    assert "<script>alert" not in shown
+    assert "<img src=x" not in shown
+    assert "<b hx-get" not in shown
+    assert " 49 " not in shown
+    assert "All of it" in shown
+
+
+async def test_what_a_guest_of_a_room_wrote_is_theirs_to_see_alone(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    here, place = harness.workspace(), place_of("general", None, None)
+    text = "/nexus remember the vault code is red"
+    await run_command(
+        harness.app, here, incoming(here, place, "mallory", text, harness.clock.tick(), trust=Trust.GUEST)
+    )
+    mallory = Person(client, await cookie_of(harness, "mallory"))
+    assert "vault code" in await mallory.page("/waiting")
+    assert "vault code" not in await alice.page("/waiting")
