@@ -4,6 +4,7 @@ Identity comes from the credential alone. Here it is also decided who may use wh
 PATHS_OF_TOOLS, a person all of them.
 """
 
+from contextlib import AsyncExitStack
 from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
@@ -23,6 +24,8 @@ from composer.shares import act_for
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
+# Requests to these wait for a model, or hold a stream open.
+WAITING_PATHS: Final = ("/v1/chat", "/ask", *GATEWAY_PATHS)
 NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
 
 
@@ -91,8 +94,18 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 
 async def _take_place(request: Request, nexus: WebState) -> None:
     """Hold one of the places for requests until this one is answered, for whom it is; streams and requests that wait
-    hold theirs as long. Raises Unavailable where whoever asks has a share of them in progress for too long."""
+    hold theirs as long. What waits for no model also holds one of the few places for work: one person's hundred
+    searches take turns with everybody's. Raises Unavailable where whoever asks has a share of them in progress for too
+    long."""
     await request.state.held.enter_async_context(nexus.places.take())
+    if request.method == "GET" or not any(is_within(request.scope["path"], path) for path in WAITING_PATHS):
+        request.state.working = await request.state.held.enter_async_context(AsyncExitStack())
+        await request.state.working.enter_async_context(nexus.work.take())
+
+
+async def end_work(request: Request) -> None:
+    """Give back the place for work: from here on the request waits for a model."""
+    await request.state.working.aclose()
 
 
 async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:

@@ -14,6 +14,7 @@ from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.principal import Bearer
+from bot.web.state import WebState
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
 from composer.shares import Places
@@ -33,6 +34,7 @@ class Office:
 
     client: httpx2.AsyncClient
     places: Places
+    state: WebState
     going_on: asyncio.Event
     begun: list[asyncio.Task[httpx2.Response]] = field(default_factory=list)
 
@@ -62,7 +64,7 @@ async def office(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     served, going_on = web_app(harness.app, Metrics(()), {}, None), asyncio.Event()
     _add_slow_routes(served, going_on)
     async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        made = Office(client, served.state.nexus.places, going_on)
+        made = Office(client, served.state.nexus.places, served.state.nexus, going_on)
         try:
             yield made
         finally:
@@ -160,3 +162,28 @@ async def test_the_gateway_shares_with_the_person_too(harness: AppHarness, offic
     machine = await office.client.get("/v1/models", headers=bearer(MACHINE_KEY))
     assert machine.status_code == 502, "a key without an owner has a share of its own"
     assert office.places.taken == 4
+
+
+async def test_what_only_works_takes_turns_by_person_and_what_waits_for_a_model_is_not_among_it(
+    harness: AppHarness, office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred searches of one person take turns with everybody's, for whom a place for work is always free."""
+    monkeypatch.setattr(office.state.fair_use, "admit", _nothing_to_count)
+    alice, bob = await key_of(harness, "alice"), await key_of(harness, "bob")
+    carol = await key_of(harness, "carol", workspace="umbrella")
+    for _ in range(4):
+        office.begin("/v1/agent/waits", alice)
+    await until(lambda: office.state.work.taken == 4)
+    for key in (bob, carol):
+        assert (await office.whoami(key)).status_code == 200
+    assert office.state.work.taken == 4
+    chat = {"content": "hello", "session": "s"}
+    said = await office.client.post("/v1/chat", json=chat, headers=bearer(bob))
+    assert said.status_code == 200
+    office.going_on.set()
+    await asyncio.gather(*office.begun)
+    await until(lambda: office.state.work.taken == 0)
+
+
+async def _nothing_to_count(*_: object, **__: object) -> None:
+    """Every request is admitted."""

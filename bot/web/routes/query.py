@@ -20,7 +20,7 @@ from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as, metered_of
-from bot.web.principal import Bearer
+from bot.web.principal import Bearer, end_work
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
 from bot.web.sessions import REVOKED
@@ -164,6 +164,8 @@ async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: B
     if (metered := metered_of(request)) is not None:
         metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
     is_valid = credential_check(request, nexus.app, principal)
+    if asked.prompt is not None:
+        await end_work(request)
     if wants_events(request, asked=body.stream):
         return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
     usage = _Used()
