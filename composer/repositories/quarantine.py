@@ -154,6 +154,10 @@ class Quarantine:
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
         return [item for item in items if reviewable.admits(item)]
 
+    async def count_entries(self, reviewable: Readable) -> int:
+        """How many entries wait for approval in the places that a viewer may review."""
+        return int(await self._sql.fetch_value("quarantine_count", **readable_parameters(reviewable)) or 0)
+
     async def decide(self, item: PendingItem, state: QuarantineState) -> bool:
         """Approve or reject an item; False when that was decided meanwhile."""
         row = await self._sql.fetch_one("quarantine_decide", ids=[item.id], state=str(state), decided=False)

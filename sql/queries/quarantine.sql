@@ -37,6 +37,13 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state
       AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
 ORDER BY at, id
 
+-- name: quarantine_count
+-- Count the entries that wait in the places that a viewer may review.
+SELECT count(*) FROM quarantine
+WHERE tenant_id = :tenant_id AND state = 'pending' AND entry IS NOT NULL AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[],
+          :visibilities::text[], :readers::uuid[], :vendor)
+
 -- name: quarantine_decide
 -- Approve or reject rows: those that are pending, or all of them, whatever was decided before. Their texts go.
 UPDATE quarantine SET state = :state, detail = '', text = '', entry = NULL

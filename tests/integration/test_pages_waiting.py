@@ -93,6 +93,20 @@ async def test_an_admin_of_the_project_accepts_and_rejects(hub: Hub, alice: Pers
         assert (await alice.press(f"{first}/{act}", project=named)).status_code == 404
 
 
+async def test_every_page_says_how_much_waits(hub: Hub, client: httpx2.AsyncClient, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    assert 'class="count"' not in await alice.page("/memory")
+    for number in range(2):
+        await proposed(hub, "bob", f"zqpnpm {number}", apollo)
+    bob = Person(client, await cookie_of(hub.harness, "bob"))
+    for path in ("/ask", "/memory", "/waiting", "/tools", "/privacy"):
+        assert '<b class="count">2</b>' in await alice.page(path)
+        assert 'class="count"' not in await bob.page(path), "bob decides about nothing"
+    (address, named), _ = decisions(await alice.page("/waiting"))
+    await alice.press(f"{address}/reject", project=named)
+    assert '<b class="count">1</b>' in await alice.page("/ask")
+
+
 async def test_who_wrote_it_sees_it_and_takes_it_back_but_does_not_accept_it(
     hub: Hub, client: httpx2.AsyncClient, alice: Person
 ) -> None:

@@ -73,11 +73,13 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class Chrome:
-    """What the frame of every page shows: who is signed in, where, and what forms send along. `path` is the page's."""
+    """What the frame of every page shows: who is signed in, where, how much waits for them to decide, and what forms
+    send along. `path` is the page's."""
 
     name: str
     organisation: str
     admin: bool
+    waiting: int
     platforms: list[str]
     zone: tzinfo
     csrf: str

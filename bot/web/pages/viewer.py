@@ -21,6 +21,7 @@ from bot.web.principal import principal_of
 from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
 from bot.web.router import Router
 from composer import visibility
+from composer.entries import listing
 from composer.entries.entries import Writer
 from composer.errors import NexusError
 from composer.people.credentials.principal import Principal, Source
@@ -99,6 +100,7 @@ class Viewer:
             name=access.name,
             organisation=self.principal.tenant,
             admin=any(each["admin"] for each in found["accounts"]),
+            waiting=await listing.count_decidable(tx, access),
             platforms=platforms,
             zone=self._zone(zones[0] if zones else None),
             csrf=self.csrf,
