@@ -8,7 +8,10 @@ import pytest
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from composer.model import derived_id
 from composer.people.credentials.issuing import KeyRequest, create_key
+from composer.repositories.api_keys import KeyEntry
+from composer.repositories.openid_logins import LoginEntry
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
@@ -146,6 +149,45 @@ async def test_names_are_no_markup_and_permissions_are_said_in_words(
         assert " 49 " not in text
     assert "Can: read your entries</span>" in shown
     assert "Can't: write entries of yours, " in shown
+
+
+async def test_apps_and_accounts_are_shown_and_ended_too(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    found, here, now = await person(harness, "alice"), harness.workspace(), harness.clock.now()
+    app = KeyEntry(
+        derived_id("key", "app"), found.id, "claude", BITES[0], "", ("entries:read",), now, None, None, None,
+        client="c1", redirect_uri="https://claude.example/back?x=1",
+    )  # fmt: skip
+    login = LoginEntry(derived_id("login", "a"), found.id, "https://id.example", BITES[1], now, None)
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        await tx.api_keys.insert(app, None, found.id)
+        await tx.openid_logins.connect(login, b"d" * 32)
+    shown = await alice.page("/tools")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/tools")
+    for text in ("claude.example", "writes as claude", "https://id.example", "Accounts that sign you in"):
+        assert text in shown
+    assert "<script>alert" not in shown
+    assert "<img src=x" not in shown
+    for address in (f"/tools/keys/{app.id}/end", f"/tools/logins/{login.id}/end"):
+        assert "Disconnect this" in await alice.page(address)
+        assert (await bob.press(address)).status_code == 404
+        assert (await alice.press(address)).headers["location"] == "/tools"
+        assert (await alice.get(address)).status_code == 404
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        assert await tx.openid_logins.of([found.id]) == []
+        assert all(each.revoked_at is not None for each in await tx.api_keys.of([found.id]))
+
+
+async def test_a_key_for_one_project_says_which(harness: AppHarness, alice: Person) -> None:
+    await harness.command("alice", "/nexus project create apollo", **DM)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        (apollo,) = await tx.projects.named("apollo")
+    await key_of(harness, "alice", "claude", [f"project-{apollo}:read"])
+    shown = await alice.page("/tools")
+    assert "Can: read the entries of project apollo</span>" in shown
+    assert "Can't: read your entries, write entries of yours, " in shown
 
 
 async def test_the_tool_of_who_has_opted_out_is_said_to_read_alone(harness: AppHarness, alice: Person) -> None:

@@ -79,6 +79,8 @@ async def test_pages_are_for_everybody_s_eyes(
     await window.tab.fill("#vendor", "claude")
     await window.tab.click("main form button")
     await window.tab.wait_for_selector(".connecting")
+    await window.tab.click(".copied.key button")
+    await window.tab.wait_for_selector(".copied.key button:has-text('Copied')")
     assert await window.violations() == []
     await window.open("/tools")
     await window.tab.click(".openers a >> nth=0")
