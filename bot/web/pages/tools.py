@@ -55,9 +55,9 @@ _UNKNOWN: Final = {
 @dataclass(frozen=True, slots=True)
 class Opener:
     """Something that opens a person's memory. `what`: tool, app, own, browser or account. `detail`: the beginning of a
-    key, where an app leads back to, or whose account it is. `can` and `cannot` are permissions; one for a single
-    project is a pair of the permission without the project, and what the project is called. `current`: it is the
-    browser that asks."""
+    key, where an app leads back to, what a browser calls itself, or whose account it is. `can` and `cannot` are
+    permissions; one for a single project is a pair of the permission without the project, and what the project is
+    called. `current`: it is the browser that asks."""
 
     kind: OpenerKind
     what: str
@@ -140,9 +140,9 @@ async def _openers(viewer: Viewer, tx: Transaction, access: EntryAccess) -> Sequ
             OpenerKind.SESSIONS,
             "browser",
             each.id,
+            "",
+            "",
             each.browser,
-            "",
-            "",
             each.created_at,
             each.last_used_at,
             each.expires_at,

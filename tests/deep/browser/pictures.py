@@ -75,6 +75,13 @@ def _take(browser: Any, link: str) -> None:
     page.click("text=Forget…")
     page.wait_for_selector("text=Forget this for good?")
     _picture(page, "forget")
+    for tool in ("claude", "cursor"):
+        page.goto(f"{base}/tools")
+        page.fill("#vendor", tool)
+        page.click(".making button")
+        page.wait_for_selector(".copied.key")
+    page.goto(f"{base}/tools")
+    _picture(page, "tools")
     page.set_viewport_size(NARROW)
     page.goto(f"{base}/memory")
     _picture(page, "memory-390")
