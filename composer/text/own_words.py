@@ -16,7 +16,7 @@ MAX_OPENING_CHARS: Final = 600
 MIN_GIVEN_LINE_CHARS: Final = 60  # of the first line of prose that is given after a colon
 MIN_GIVEN_CHARS: Final = 120  # of its lines together
 MIN_QUOTED_WORDS: Final = 4  # of a quotation that is a sentence: a shorter one is a title or a term
-MAX_QUOTATION_CHARS: Final = 400  # of a quotation within a line
+MAX_QUOTATION_CHARS: Final = MAX_PARAGRAPH_CHARS  # of a quotation within a line
 MIN_SINGLE_QUOTED_CHARS: Final = 3
 
 _TAKEN: Final = "\ufffc"  # stands for what was left out, so that no line goes on in another one
@@ -39,11 +39,14 @@ _SINGLE_END: Final = re.compile(r"(?<!\w)['\u2019]|['\u2019](?!\w)|\n")  # not t
 _QUOTATION_START: Final = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
 
 
-def own_words(text: str) -> str:
-    """The parts of a text that are its sender's own words; empty where all is somebody else's."""
+def own_words(text: str, *, quoting: bool = False) -> str:
+    """The parts of a text that are its sender's own words; empty where all is somebody else's. `quoting`: with what
+    they quote within a line, in its quotation marks."""
     lines = _not_given(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()))
-    own = without_quotations("\n".join(_not_long(lines)), MIN_QUOTED_WORDS)
-    return own.replace(_TAKEN, " ").strip()
+    own = "\n".join(_not_long(lines))
+    if quoting:
+        return own.replace(_TAKEN, "\n").strip()
+    return without_quotations(own, MIN_QUOTED_WORDS).replace(_TAKEN, " ").strip()
 
 
 def _without_tagged(text: str) -> str:
@@ -138,11 +141,20 @@ def _not_long(lines: Iterator[str]) -> Iterator[str]:
 
 
 def without_quotations(text: str, min_words: int = 0) -> str:
-    """A text with a space in place of everything in quotation marks that has at least so many words. Reads each mark
-    once, in linear time: a pattern would read 400 characters after each."""
+    """A text with a space in place of everything in quotation marks that has at least so many words."""
+    kept, at = list[str](), 0
+    for start, end in quotations(text, min_words):
+        kept.append(text[at:start])
+        at = end
+    return " ".join((*kept, text[at:]))
+
+
+def quotations(text: str, min_words: int = 0) -> Iterator[tuple[int, int]]:
+    """Where what stands in quotation marks and has at least so many words begins and ends, with the marks. Reads each
+    mark once, in linear time: a pattern would read all that follows."""
     double_ends, single_ends = _DOUBLE_END.finditer(text), _SINGLE_END.finditer(text)
     double, single = next(double_ends, None), next(single_ends, None)
-    kept, end = list[str](), 0
+    end = 0
     for opening in _QUOTATION_START.finditer(text):
         start = opening.end()
         if opening.start() < end:
@@ -160,12 +172,9 @@ def without_quotations(text: str, min_words: int = 0) -> str:
         quoted = text[start : closing.start()][: MAX_QUOTATION_CHARS + 1]
         if not (minimum <= len(quoted) <= MAX_QUOTATION_CHARS and _closes(text, closing)):
             continue
-        if len(quoted.split()) >= min_words:
-            kept.append(text[end : opening.start()])
-        else:
-            kept.append(text[end : closing.end()])
         end = closing.end()
-    return " ".join((*kept, text[end:]))
+        if len(quoted.split()) >= min_words:
+            yield opening.start(), end
 
 
 def _closes(text: str, closing: re.Match[str]) -> bool:

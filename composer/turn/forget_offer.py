@@ -7,6 +7,7 @@ from composer.model import Item, Message
 from composer.prompt.sections import RELATED, WORKING
 from composer.text.forgetting import Forgetting, asked_to_forget
 from composer.text.notices import NOTHING_FORGOTTEN
+from composer.text.own_words import own_words
 from composer.text.small_talk import FORGET
 from composer.turn.compose import ComposedPrompt
 
@@ -25,7 +26,7 @@ def forget_offer(composed: ComposedPrompt, question: Message) -> str | None:
 
     "That" is what the asker said last in the view, or the message of theirs that this one replies to.
     """
-    asked = asked_to_forget(question.text)
+    asked = asked_to_forget(own_words(question.text))
     if asked is None:
         return None
     if asked is Forgetting.EVERYTHING:

@@ -22,11 +22,12 @@ from composer.ports.clock import Clock
 from composer.repositories.database import Database
 from composer.repositories.reminders import Reminder
 from composer.rights.table import Act
+from composer.text.asked import Asked
 from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS
-from composer.text.wishes import asks_for_reminder, reminder_wish, reminds_all
-from composer.turn.tool_writes import judged_access, quote_of
+from composer.text.wishes import asks_for_reminder
+from composer.turn.tool_writes import judged_access, part_of
 from composer.visibility import AccessContext
 
 _UNREAD: Final = (
@@ -56,7 +57,8 @@ class ToolReminders:
         self._called = (
             YOUR_TIME if access.zone is not None and self._conversation.kind is not ConversationKind.DM else ""
         )
-        self.allowed = not question.ephemeral and asks_for_reminder(question.text)
+        self._asked = Asked(question.text)
+        self.allowed = not question.ephemeral and self._asked.for_reminder()
         self._id = derived_id("reminder", "tool", str(question.id), str(agent.id))
 
     async def begin(self) -> list[str]:
@@ -76,15 +78,15 @@ class ToolReminders:
         """Set the reminder. Returns the sentence that tells the asker, and the same without its text. Raises Refused
         and BadInput with the sentence for the model, and NotFound."""
         if not self.allowed:
-            raise Refused(_NOT_ASKED if not asks_for_reminder(self._question.text) else _ONE)
-        return await self._set(self._when(words), clean_line(quote_of(self._question.text, text), 2_000))
+            raise Refused(_NOT_ASKED if not self._asked.for_reminder() else _ONE)
+        start, end = part_of(self._asked, text, asks_for_reminder)
+        return await self._set(self._when(words), clean_line(self._asked.text[start:end], 2_000))
 
     async def fulfil(self) -> tuple[list[str], list[str]]:
         """Set the reminder that the message asks for, if its time is understood whole: for answers whose model can
         call nothing. Returns what the asker is told, and the same without its text; nothing where the message asks for
         none that is understood."""
-        question = self._question
-        wish = reminder_wish(question.text, question.at, self._zone) if self.allowed else None
+        wish = self._asked.wish(self._question.at, self._zone) if self.allowed else None
         if wish is None:
             return [], []
         try:
@@ -96,7 +98,7 @@ class ToolReminders:
     async def _set(self, when: When, quote: str) -> tuple[str, str]:
         now = self._clock.now()
         check_reminder(when, quote, now, self._zone, self._called)
-        in_dm = self._conversation.kind is ConversationKind.DM or not reminds_all(self._question.text)
+        in_dm = self._conversation.kind is ConversationKind.DM or not self._asked.reminds_all()
         new = NewReminder(self._id, when, quote, self._question.author, self._agent, in_dm)
         async with self._database.transaction(self._conversation.tenant_id) as tx:
             access = await judged_access(tx, Act.REMIND, self._question, self._conversation)
@@ -110,7 +112,7 @@ class ToolReminders:
     def _when(self, words: str) -> When:
         """A time as of the message. Where the model is not told the asker's zone, what it has worked out is in another
         one, so the message's own words come first. Raises BadInput."""
-        wish = reminder_wish(self._question.text, self._question.at, self._zone) if self._called else None
+        wish = self._asked.wish(self._question.at, self._zone) if self._called else None
         if wish is not None:
             return wish.when
         found = read_when(words, self._question.at, self._zone)

@@ -1,14 +1,14 @@
 """What a model may write while it answers: memories and facts in the words of the message that it answers.
 
 Other people's words must not be able to make an agent write (docs/decisions/0023). So the message itself must ask for
-it, only its own words are stored, in the conversation itself, under the asker's own rights, and the asker is told how
-to undo it.
+it, in the asker's own words (composer/text/asked.py), only these are stored, in the conversation itself, under the
+asker's own rights, and the asker is told how to undo it.
 """
 
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -22,10 +22,10 @@ from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
 from composer.rights import table as rights
 from composer.rights.table import Act
+from composer.text.asked import Asked
 from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.text.notices import undo_sentence
-from composer.text.quoting import find_quote
 from composer.text.requests import asks_to_store, denied_outside
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
@@ -34,7 +34,11 @@ MAX_WRITE_SHOWN_CHARS: Final = 200  # of what was written, in the notice
 _KEY: Final = re.compile(r"[\w.\-]{1,200}")
 _PART: Final = re.compile(r"[^\W_]+")
 _ONLY_QUOTES: Final = (
-    "Nothing was stored: only words that stand in the message to answer, one after the other, may be stored."
+    "Nothing was stored: only words that the asker wrote in the message to answer, one after the other, may be stored, "
+    "not what the message quotes, forwards or pastes. Say that /nexus remember WORDS stores any words."
+)
+_OTHER_KEY: Final = (
+    "Nothing was stored: the key must be made of words of the sentence that has the value, such as deploy_day."
 )
 _DENIED: Final = (
     "Nothing was stored: the sentence has a negation that these words leave out. Quote all of the sentence, with "
@@ -64,7 +68,8 @@ class ToolWriter:
         self._database, self._clock = database, clock
         self._turn, self._question, self._conversation = turn, question, conversation
         trusted = question.trust is Trust.MEMBER and not question.ephemeral
-        self._wanted = trusted and asks_to_store(question.text)
+        self._asked = Asked(question.text)
+        self._wanted = trusted and self._asked.to_store()
         self._earlier: Sequence[uuid.UUID] = ()
         self._count = 0
 
@@ -85,7 +90,7 @@ class ToolWriter:
 
     async def remember(self, text: str) -> ToolWrite:
         """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
-        quote = quote_of(self._question.text, text)
+        quote = self._quote(text)
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
@@ -95,13 +100,12 @@ class ToolWriter:
         return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
     async def set_fact(self, key: str, value: str) -> ToolWrite:
-        """Set a fact whose key and value are words of the message. Raises Refused with the sentence for the model, and
-        BadInput."""
-        said = {word.casefold() for word in _PART.findall(self._question.text)}
+        """Set a fact whose key and value are words of one sentence of the message. Raises Refused with the sentence for
+        the model, and BadInput."""
+        quoted, said = self._quoted_value(value)
         parts = {word.casefold() for word in _PART.findall(key)}
         if not _KEY.fullmatch(key) or not parts or not parts <= said:
-            raise Refused("Nothing was stored: the key must be made of words of the message, such as deploy_day.")
-        quoted = self._quoted_value(value)
+            raise Refused(_OTHER_KEY)
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
@@ -114,8 +118,13 @@ class ToolWriter:
         line = f"{fact.key} = {fact.value}"
         return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
 
-    def _quoted_value(self, value: str) -> str:
-        """A value as JSON text, if it is one text, number or word that stands in the message."""
+    def _quote(self, words: str) -> str:
+        start, end = part_of(self._asked, words, asks_to_store)
+        return self._asked.text[start:end]
+
+    def _quoted_value(self, value: str) -> tuple[str, set[str]]:
+        """A value as JSON text, if it is one text, number or word that stands in the message, and the words of its
+        sentence there."""
         try:
             parsed: object = json.loads(value, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
         except ValueError:
@@ -123,8 +132,10 @@ class ToolWriter:
         if isinstance(parsed, list | dict) or parsed is None:
             raise Refused("Nothing was stored: the value must be one text, number, true or false.")
         text = parsed if isinstance(parsed, str) else json.dumps(parsed)
-        quote = quote_of(self._question.text, text)
-        return json.dumps(quote if isinstance(parsed, str) else parsed, ensure_ascii=False)
+        start, end = part_of(self._asked, text, asks_to_store)
+        quote = self._asked.text[start:end]
+        stored = json.dumps(quote if isinstance(parsed, str) else parsed, ensure_ascii=False)
+        return stored, self._asked.words_beside((start, end))
 
     def _event(self, *words: str) -> str:
         """The name of a write: the same words of a message are stored once, whoever asks for it again."""
@@ -186,11 +197,11 @@ async def judged_access(tx: Transaction, act: Act, question: Message, conversati
     return access
 
 
-def quote_of(said: str, words: str) -> str:
-    """The part of what was said that has these words. Raises Refused."""
-    found = find_quote(said, words)
+def part_of(asked: Asked, words: str, asks: Callable[[str], bool]) -> tuple[int, int]:
+    """The part of `asked.text` that has these words (`Asked.part`). Raises Refused."""
+    found = asked.part(words, asks)
     if found is None:
         raise Refused(_ONLY_QUOTES)
-    if denied_outside(said, *found):
+    if denied_outside(asked.text, *found):
         raise Refused(_DENIED)
-    return said[found[0] : found[1]]
+    return found

@@ -20,6 +20,7 @@ from composer.prompt import lines
 from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
 from composer.text import (
+    asked,
     cleaning,
     digests,
     first_person,
@@ -42,6 +43,7 @@ from composer.text.dates import deadlines, named_days, periods, vocabulary, when
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
 MODULES = (
+    asked,
     cleaning,
     deadlines,
     digests,
@@ -93,6 +95,16 @@ def dates_of(text: str) -> None:
                 deadlines.deadline_end(deadline, at)
         named_days.named_periods(text, at)
         periods.asked_periods(text, at)
+
+
+def asked_of(text: str) -> None:
+    said = asked.Asked(text)
+    for at in MOMENTS:
+        said.wish(at, at.tzinfo or UTC)
+    part = said.part(text, requests.asks_to_store)
+    if part is not None:
+        said.words_beside(part)
+    assert isinstance(said.to_store() or said.for_reminder() or said.reminds_all(), bool)
 
 
 def rules_of(text: str) -> None:
@@ -162,6 +174,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "patterns.extract": patterns.extract,
     "patterns.is_question": patterns.is_question,
     "own_words.own_words": own_words.own_words,
+    "own_words.quotations": lambda text: list(own_words.quotations(text)),
+    "asked.Asked": asked_of,
     "own_words.without_quotations": own_words.without_quotations,
     "decisions.is_group_decision": decisions.is_group_decision,
     "wording.content_terms": wording.content_terms,

@@ -25,6 +25,7 @@ from composer.stores.models.offline_times import (
     period_since,
     zone_of,
 )
+from composer.text.asked import Asked
 from composer.text.cleaning import shorten
 from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
@@ -32,7 +33,6 @@ from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
 from composer.text.terms import sentences, terms
-from composer.text.wishes import asks_for_reminder
 from composer.text.work import CLEANED_PER_READ, off_loop
 
 SECTION_HEAD = "[{name}]"
@@ -281,8 +281,8 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
     if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
         return [HELLO.format(name=agent.name)]
-    if asks_for_reminder(question.text):
-        return [WISH if names_a_wish(question.text, question.at, zone_of(messages)) else NO_TIME]
+    if (own := Asked(question.text)).for_reminder():
+        return [WISH if names_a_wish(own, question.at, zone_of(messages)) else NO_TIME]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
         return [said]
     since = _missed_since(messages)

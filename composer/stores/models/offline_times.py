@@ -7,9 +7,9 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from composer.ports.models import ChatMessage
+from composer.text.asked import Asked
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
-from composer.text.wishes import reminder_wish
 
 SUMMARY_HEADER: Final = re.compile(r"(?P<kind>week|day|session|thread), (?P<at>\d{4}-\d\d-\d\d[\d: to-]{0,30}): ")
 _TODAY: Final = re.compile(r"^Today is \w+, \d{4}-\d\d-\d\d in (?P<zone>[\w/+-]{1,60}); times are UTC\b", re.MULTILINE)
@@ -38,10 +38,10 @@ def period_since(since: str, asked_at: str) -> list[Period]:
     return [] if start is None or end is None else [(start, end + timedelta(minutes=1))]
 
 
-def names_a_wish(question: str, asked_at: str, zone: tzinfo) -> bool:
+def names_a_wish(asked: Asked, asked_at: str, zone: tzinfo) -> bool:
     """Whether a message asks to be reminded, with a time that is understood; `asked_at` as `named_periods` takes it."""
     now = _asked_at(asked_at)
-    return now is not None and reminder_wish(question, now, zone) is not None
+    return now is not None and asked.wish(now, zone) is not None
 
 
 def _asked_at(text: str) -> datetime | None:

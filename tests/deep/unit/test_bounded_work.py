@@ -36,6 +36,7 @@ from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import (
+    asked,
     cleaning,
     excerpts,
     first_person,
@@ -145,6 +146,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "matches": lambda text: repetition.matches(text, "4711 x"),
     "extract": patterns.extract,
     "own_words": own_words.own_words,
+    "Asked": lambda text: asked.Asked(text).wish(AT, UTC),
+    "Asked.part": lambda text: asked.Asked(text).part(text[:300], requests.asks_to_store),
     "embedding_text": embedding_text,
     "without_mentions": without_mentions,
     "why_unread": lambda text: when.why_unread(text, AT, UTC, timedelta(days=732)),
