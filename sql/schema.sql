@@ -211,7 +211,7 @@ CREATE TABLE invites (
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );
 CREATE INDEX invites_by_user ON invites (tenant_id, user_id);
-CREATE UNIQUE INDEX invites_once ON invites (tenant_id, coalesce(team_id, project_id), user_id);
+CREATE UNIQUE INDEX invites_once ON invites (tenant_id, team_id, project_id, user_id) NULLS NOT DISTINCT;
 
 -- Conversations and messages -------------------------------------------------------------------------------------------
 

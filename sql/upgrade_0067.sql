@@ -15,7 +15,7 @@ ALTER TABLE invites ADD FOREIGN KEY (tenant_id, project_id) REFERENCES projects 
 ALTER TABLE invites ADD CONSTRAINT invites_to_one
     CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL));
 DROP INDEX team_invites_once;
-CREATE UNIQUE INDEX invites_once ON invites (tenant_id, coalesce(team_id, project_id), user_id);
+CREATE UNIQUE INDEX invites_once ON invites (tenant_id, team_id, project_id, user_id) NULLS NOT DISTINCT;
 
 -- Since PostgreSQL 18 the NOT NULL of a column has a name, and that of a renamed column keeps the one before.
 DO $$

@@ -38,7 +38,7 @@ from composer.shares import Places
 TITLE: Final = "Nexus"
 REQUESTS_AT_ONCE: Final = 256  # of all who have a credential, open streams too
 PLACE_SECONDS: Final = 5.0  # for a request to begin where others are in progress
-WORK_AT_ONCE: Final = 8  # requests that wait for no model: more would only take turns on one processor
+WORK_AT_ONCE: Final = 8  # requests that only read: more would only take turns on one processor
 WORK_SECONDS: Final = 15.0
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).

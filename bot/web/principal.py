@@ -24,8 +24,7 @@ from composer.shares import act_for
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
-# Requests to these wait for a model, or hold a stream open.
-WAITING_PATHS: Final = ("/v1/chat", "/ask", *GATEWAY_PATHS)
+READING_PATHS: Final = ("/v1/query", RESOURCE_PATH)  # what is read by another method than GET
 NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
 
 
@@ -94,11 +93,11 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 
 async def _take_place(request: Request, nexus: WebState) -> None:
     """Hold one of the places for requests until this one is answered, for whom it is; streams and requests that wait
-    hold theirs as long. What waits for no model also holds one of the few places for work: one person's hundred
-    searches take turns with everybody's. Raises Unavailable where whoever asks has a share of them in progress for too
+    hold theirs as long. What only reads also holds one of the few places for work: one person's hundred searches
+    take turns with everybody's. What writes may wait for others, and holds none. Raises Unavailable where whoever asks has a share of them in progress for too
     long."""
     await request.state.held.enter_async_context(nexus.places.take())
-    if request.method == "GET" or not any(is_within(request.scope["path"], path) for path in WAITING_PATHS):
+    if request.method == "GET" or any(is_within(request.scope["path"], path) for path in READING_PATHS):
         request.state.working = await request.state.held.enter_async_context(AsyncExitStack())
         await request.state.working.enter_async_context(nexus.work.take())
 

@@ -19,8 +19,8 @@ from composer.shares import Places
 @dataclass(frozen=True, slots=True)
 class WebState:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
-    `fair_use` counts requests, and each in progress holds one of the `places`, and one of those for `work` unless it
-    waits for a model; `sessions` answers what people say;
+    `fair_use` counts requests, and each in progress holds one of the `places`, and one of those for `work` if it only
+    reads; `sessions` answers what people say;
     `mcp` serves MCP clients; `gateway` passes requests on to model servers; `slack` takes Slack's events, where they
     come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth` signs in AI tools,
     where a public URL is set."""

@@ -2,7 +2,7 @@
 -- Invite a user to a team, or to a project in a role; an earlier invitation of theirs is replaced.
 INSERT INTO invites (tenant_id, id, team_id, user_id, created_by, created_at, expires_at, project_id, role)
 VALUES (:tenant_id, :id, :team_id, :user_id, :created_by, :now, :expires_at, :project_id, :role)
-ON CONFLICT (tenant_id, coalesce(team_id, project_id), user_id) DO UPDATE
+ON CONFLICT (tenant_id, team_id, project_id, user_id) DO UPDATE
 SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.created_at,
     expires_at = excluded.expires_at, role = excluded.role
 

@@ -157,6 +157,7 @@ ASKED_ELSEWHERE: Final = {
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
     "messages.opening": "tests/integration/test_follow_ups.py",
+    "quarantine.count_entries": "tests/integration/test_pages_waiting.py",
     # Who is known does not change with every row.
     "recall.people": "tests/integration/test_plain_questions.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",
