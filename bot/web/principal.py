@@ -93,9 +93,9 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 
 async def _take_place(request: Request, nexus: WebState) -> None:
     """Hold one of the places for requests until this one is answered, for whom it is; streams and requests that wait
-    hold theirs as long. What only reads also holds one of the few places for work: one person's hundred searches
-    take turns with everybody's. What writes may wait for others, and holds none. Raises Unavailable where whoever asks has a share of them in progress for too
-    long."""
+    hold theirs as long. What only reads also holds one of the few places for work: one person's hundred searches take
+    turns with everybody's. What writes may wait for others, and holds none. Raises Unavailable where whoever asks has a
+    share of them in progress for too long."""
     await request.state.held.enter_async_context(nexus.places.take())
     if request.method == "GET" or any(is_within(request.scope["path"], path) for path in READING_PATHS):
         request.state.working = await request.state.held.enter_async_context(AsyncExitStack())

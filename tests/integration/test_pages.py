@@ -17,6 +17,7 @@ from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
 from bot.web.pages.assets import address_of, assets
 from bot.web.pages.memory import PAGE_ITEMS
+from composer.repositories.operations import Operation
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, SCRIPT, Person
@@ -309,3 +310,13 @@ async def test_a_conversation_in_a_project_is_answered_from_its_rooms(
     bob = await bob_of(harness, client)
     assert project not in await bob.page("/ask")
     assert (await bob.press("/ask", text="when is the launch?", project=project)).status_code == 404
+
+
+async def test_what_is_asked_and_added_on_pages_counts_as_over_the_api(harness: AppHarness, alice: Person) -> None:
+    await alice.page("/memory")
+    await alice.press("/memory", text="I own a red Koga.")
+    await alice.press("/ask", text="what do I own?")
+    await harness.app.operations.settle()
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        used = await tx.operations.used(harness.clock.now().date().replace(day=1))
+    assert (used[Operation.WRITES], used[Operation.CHATS]) == (1, 1)

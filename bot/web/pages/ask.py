@@ -12,6 +12,7 @@ from bot.web.call import ApiCall
 from bot.web.credentials import credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT
+from bot.web.metering import counts_as, metered_of
 from bot.web.pages.rendering import PAGE_HEADERS, page, render
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.sessions import EventKind, StoredQuestion
@@ -23,6 +24,7 @@ from composer.people.sessions.history import list_exchanges, list_sessions
 from composer.people.sessions.opening import NewSessionMessage
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
 from composer.repositories.sessions import SessionExchange, StoredSession
 from composer.text.cleaning import clean_line, shorten
 
@@ -61,6 +63,7 @@ async def conversation(
 
 
 @router.post("")
+@counts_as(Operation.CHATS)
 async def ask(
     request: Request,
     viewer: SignedIn,
@@ -78,6 +81,8 @@ async def ask(
         chrome = reading.chrome
         said = await _said(reading.tx, owner, text, session, project or None)
     question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call))
+    if (metered := metered_of(request)) is not None:
+        metered.is_counted = not question.new
     is_valid = credential_check(request, nexus.app, viewer.principal, KeyPermission.CHAT)
     address = f"{ASK}/{question.session.conversation.id}"
     if not is_script(request):

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from bot.web.metering import counts_as
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from composer import visibility
@@ -28,6 +29,7 @@ from composer.people.own_memory import (
     own_totals,
 )
 from composer.repositories.database import Transaction
+from composer.repositories.operations import Operation
 from composer.repositories.own_data import OwnFilter
 from composer.visibility import EntryAccess
 
@@ -108,6 +110,7 @@ async def show_item(
 
 
 @router.post("")
+@counts_as(Operation.WRITES)
 async def add(
     request: Request,
     viewer: SignedIn,

@@ -16,6 +16,7 @@ from bot.web.bodies import JsonRoute
 from bot.web.call import ApiCall
 from bot.web.credentials import cookie_name, only_cookie
 from bot.web.dependencies import Nexus
+from bot.web.metering import metered_of
 from bot.web.pages.rendering import Chrome, Language, error_page, language_of
 from bot.web.principal import principal_of
 from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
@@ -149,7 +150,7 @@ async def _viewer(request: Request, nexus: Nexus) -> Viewer:
         raise RequestRefused(403, "Pages are for people who are signed in: a key opens the API.")
     cookie = only_cookie(request, cookie_name(nexus.app.settings.public_url)[0]) or ""
     token = hmac.new(cookie.encode(), b"a form of a page", hashlib.sha256).hexdigest()[:32]
-    return Viewer(request, ApiCall(nexus.app, principal, b"", None), token, language_of(request))
+    return Viewer(request, ApiCall(nexus.app, principal, b"", None, metered_of(request)), token, language_of(request))
 
 
 SignedIn = Annotated[Viewer, Depends(_viewer)]
