@@ -245,6 +245,7 @@ def _outside(message: discord.Message) -> Outside:
         tuple(sticker.name for sticker in message.stickers),
         tuple(component_words(message.components)) if is_automatic(message) else (),
         tuple(map(_forwarded, message.message_snapshots)),
+        by_person=not is_automatic(message),
     )
 
 

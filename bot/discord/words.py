@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from composer.errors import BadInput
 from composer.text.moments import moment_of_seconds
+from composer.text.own_words import as_quotation
 
 MAX_WORDS_CHARS: Final = 20_000  # of one message
 MAX_DEPTH: Final = 8  # of components inside components
@@ -35,13 +36,15 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a message has besides its own content. `forwarded` are the contents of messages that it forwards."""
+    """What a message has besides its own content. `forwarded` are the contents of messages that it forwards;
+    `by_person`: a person wrote it, who can't write cards, so these are of what they link."""
 
     cards: Sequence[Card] = ()
     polls: Sequence[tuple[str, Sequence[str]]] = ()  # questions, each with its answers
     stickers: Sequence[str] = ()
     components: Sequence[str] = ()  # texts, and labels of buttons
     forwarded: Sequence["Forwarded"] = ()
+    by_person: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,16 @@ class Forwarded:
 
 
 def outside_words(content: str, outside: Outside) -> str:
-    """The words of a message besides its content, in lines."""
+    """The words of a message besides its content, in lines; those of somebody else are quoted."""
     lines = [line for card in outside.cards if not _is_preview(card, content) for line in _card_lines(card)]
+    lines = as_quotation("\n".join(lines)).splitlines() if outside.by_person else lines
     for question, answers in outside.polls:
         lines += [f"Poll: {question}", *(f"- {answer}" for answer in answers)]
     lines += [f"(sticker: {name})" for name in outside.stickers if name]
     lines += [line for line in outside.components if line.strip()]
     for each in outside.forwarded:
         inner = outside_words(each.content, each.outside)
-        words = [*each.content.splitlines(), *inner.splitlines()]
-        lines += [f"> {line}" for line in words if line.strip()]
+        lines += as_quotation(f"{each.content}\n{inner}").splitlines()
     return "\n".join(lines)[:MAX_WORDS_CHARS]
 
 

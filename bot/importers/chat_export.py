@@ -34,7 +34,7 @@ from bot.importers.export import (
 )
 from bot.script.places import external
 from composer.errors import BadInput
-from composer.model import CONSOLE, Attachment, ConversationKind, Incoming, Place
+from composer.model import CONSOLE, Attachment, ConversationKind, Incoming, Place, Trust
 from composer.settings import DEFAULT_WORKSPACE
 from composer.text.moments import moment
 
@@ -62,8 +62,8 @@ class Channel:
 @dataclass(frozen=True, slots=True)
 class ExportedPost:
     """A message of an export with its `position` (file and place). `thread` is the id of its first message, or its
-    topic; `files` are names, and `paths` where they lie in the export ("": not there); `skip` says why it is not
-    loaded, `error` why it can't be read."""
+    topic; `files` are names, and `paths` where they lie in the export ("": not there); `by_tool`: a bot or a webhook
+    wrote it; `skip` says why it is not loaded, `error` why it can't be read."""
 
     position: str = ""
     channel: str = ""
@@ -78,6 +78,7 @@ class ExportedPost:
     files: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    by_tool: bool = False
     skip: str = ""
     error: str = ""
 
@@ -90,6 +91,7 @@ class Contents:
     posts: Iterable[ExportedPost]
     channels: dict[str, Channel] = field(default_factory=dict)
     people: dict[str, str] = field(default_factory=dict)
+    bots: set[str] = field(default_factory=set)  # of `people`
     opened: dict[str, float] = field(default_factory=dict)  # by channel: when it was made public, in seconds since 1970
     left_out: LeftOut = field(default_factory=LeftOut)
 
@@ -194,6 +196,7 @@ class ChatExport:
             at,
             tuple(Attachment(name, mimetypes.guess_type(name)[0] or "") for name in post.files),
             tuple(external(each) for each in post.mentions),
+            sender_trust=Trust.TOOL if post.by_tool else Trust.MEMBER,
             reply_to=post.reply_to,
         )
 
@@ -241,7 +244,7 @@ class _PostFile:
 
 
 def _compact(post: ExportedPost) -> dict[str, object]:
-    fields = {key: value for key, value in asdict(post).items() if value not in (None, "", ())}
+    fields = {key: value for key, value in asdict(post).items() if value not in (None, "", (), False)}
     return fields | ({"at": post.at.isoformat()} if post.at else {})
 
 

@@ -37,7 +37,7 @@ from bot.importers.export import (
 from bot.importers.streamed_json import StreamedObject
 from bot.script.events import Time
 from composer.errors import BadInput
-from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place
+from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
 
 # The exporter writes types that it does not know as numbers: poll results, answers of apps to commands, and what
 # moderation has found.
@@ -137,14 +137,15 @@ class _Forwarded(_Written):
     components: list[Any] = []
     poll: dict[str, Any] = {}
 
-    def outside(self, *, with_components: bool, forwarded: Sequence[Forwarded] = ()) -> Outside:
+    def outside(self, *, by_person: bool, forwarded: Sequence[Forwarded] = ()) -> Outside:
         """What it has besides its content, as the adapter reads it."""
         return Outside(
             [each.card() for each in self.embeds],
             [poll_words(self.poll)] if self.poll else (),
             tuple(sticker.name for sticker in self.stickers),
-            tuple(component_words(self.components)) if with_components else (),
+            () if by_person else tuple(component_words(self.components)),
             forwarded,
+            by_person,
         )
 
 
@@ -160,8 +161,8 @@ class _DiscordMessage(_Forwarded):
     def text(self) -> str:
         """The message's own text, and below it the words that stand outside of it."""
         each = self.forwardedMessage
-        forwarded = [] if each is None else [Forwarded(each.content, each.outside(with_components=True))]
-        outside = self.outside(with_components=self.author.isBot, forwarded=forwarded)
+        forwarded = [] if each is None else [Forwarded(each.content, each.outside(by_person=False))]
+        outside = self.outside(by_person=not self.author.isBot, forwarded=forwarded)
         return "\n".join(filter(None, (self.content, outside_words(self.content, outside))))
 
     @property
@@ -348,6 +349,7 @@ class DiscordExport:
             message.timestamp,
             tuple(map(_attachment, message.files)),
             self._mentioned(message),
+            sender_trust=Trust.TOOL if message.author.isBot else Trust.MEMBER,
         )
 
     def _place(self, part: _ExportPart) -> Place:

@@ -21,6 +21,7 @@ _POLLS: Final = ("m.poll.start", "org.matrix.msc3381.poll.start")
 _POLL_ENDS: Final = ("m.poll.end", "org.matrix.msc3381.poll.end")
 _TEXTS: Final = ("m.text", "org.matrix.msc1767.text", "body")
 _QUOTED: Final = re.compile(r"\A(?:> .*\n)+\n")  # what a reply repeats of the message that it replies to
+_MARKED: Final = re.compile(r"^>", re.MULTILINE)
 _HERE: Final = frozenset({"join"})
 _GONE: Final = frozenset({"leave", "ban"})
 
@@ -76,7 +77,8 @@ class _Room:
             self.left.add(user)
 
     def _note_edit(self, target: str, event: Mapping[str, Any]) -> None:
-        body = mapping(mapping(event.get("content")).get("m.new_content")).get("body")
+        new = mapping(mapping(event.get("content")).get("m.new_content"))
+        body = _body(new) if isinstance(new.get("body"), str) else None
         at, key = event.get("origin_server_ts"), (target, str(event.get("sender")))
         if isinstance(body, str) and isinstance(at, int) and at >= self.edits.get(key, (0, ""))[0]:
             self.edits[key] = (at, body)
@@ -151,9 +153,7 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Exp
     replied = mapping(relation.get("m.in_reply_to")).get("event_id")
     in_thread = relation.get("rel_type") == "m.thread" and isinstance(relation.get("event_id"), str)
     is_file = content.get("msgtype") in _FILES
-    body = edited[1] if edited else str(content.get("body") or "")
-    if not body and isinstance(content.get("formatted_body"), str):
-        body = text_of_html(content["formatted_body"])[0]
+    body = edited[1] if edited else _body(content)
     body = body or (_words(content) if kind in _POLL_ENDS else "")
     text = _poll(content) if kind in _POLLS else _QUOTED.sub("", body) if replied else body
     name = str(content.get("filename") or content.get("body") or "file")
@@ -168,8 +168,17 @@ def _post(position: str, event: Mapping[str, Any], key: str, room: _Room) -> Exp
         relation["event_id"] if in_thread else None,
         reply_to=replied if isinstance(replied, str) else None,
         files=(name,) if is_file else (),
+        by_tool=content.get("msgtype") == "m.notice",
         mentions=tuple(str(each) for each in listed(mapping(content.get("m.mentions")).get("user_ids"))),
     )
+
+
+def _body(content: Mapping[str, Any]) -> str:
+    """The text of a message; from its HTML where that alone says what is quoted."""
+    body, html = str(content.get("body") or ""), content.get("formatted_body")
+    if isinstance(html, str) and (not body or ("<blockquote" in html and not _MARKED.search(body))):
+        return text_of_html(html)[0]
+    return body
 
 
 def _poll(content: Mapping[str, Any]) -> str:

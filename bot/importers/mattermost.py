@@ -9,9 +9,11 @@ from bot.importers.archive import Archive
 from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of, listed, mapping, text_field, when
 from bot.importers.export import DELETED, NOTICES, LeftOut
 from composer.errors import BadInput
+from composer.text.own_words import as_quotation
 
 MAX_LINE_BYTES: Final = 2**24
 _DIRECT: Final = "direct"
+_OF_TOOLS: Final = ("from_webhook", "from_bot", "from_plugin", "from_oauth_app")  # properties of posts
 _CONVERTED: Final = "system_change_chan_privacy"
 
 
@@ -70,6 +72,7 @@ def _posts(files: list[tuple[Archive, str]], contents: Contents) -> Iterator[Exp
                 elif kind == "bot":
                     name = text_field(content, "username")
                     contents.people[name] = str(content.get("display_name") or name)
+                    contents.bots.add(name)
             except BadInput as error:
                 yield ExportedPost(position, "", error=str(error))
                 continue
@@ -131,7 +134,9 @@ def _post(
         except (ValueError, RecursionError):
             props = {}
     props = mapping(props)
-    text = lines_of(entry.get("message"), *(_card(mapping(card)) for card in listed(props.get("attachments"))))
+    by_tool = user in contents.bots or any(props.get(key) in ("true", True) for key in _OF_TOOLS)
+    cards = lines_of(*(_card(mapping(card)) for card in listed(props.get("attachments"))))
+    text = lines_of(entry.get("message"), cards if by_tool else as_quotation(cards))
     words = (word.strip("@.,:;!?()'\"*") for word in text.split() if "@" in word)
     kind = str(entry.get("type") or "")
     notice = kind.startswith("system_") and kind != "system_me"
@@ -150,6 +155,7 @@ def _post(
         files=tuple(posixpath.basename(file) for file in files),
         paths=tuple(posixpath.normpath(file) for file in files),
         mentions=tuple(dict.fromkeys(word for word in words if word in contents.people)),
+        by_tool=by_tool,
         skip=DELETED if entry.get("delete_at") else NOTICES if notice else "",
     )
 

@@ -30,7 +30,7 @@ from bot.platform.events import RoomPrivacyChanged
 from bot.slack.reading import PLATFORM, BotIdentity, files_of, is_unknown, read_message
 from bot.slack.text import mentioned, plain, unlabelled
 from composer.errors import BadInput
-from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
+from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.text.moments import moment_of_seconds
 
 _FOLDER: Final = re.compile("(?<![^/])[^/]+/")
@@ -378,7 +378,6 @@ class SlackExport:
             attachments=attachments,
             mentions=people,
             reply_to=None,
-            sender_trust=Trust.MEMBER,
             quoted="",
         )
 

@@ -13,6 +13,7 @@ from bot.importers.export import DELETED, NOTICES
 from bot.importers.streamed_json import StreamedObject
 from composer.errors import BadInput
 from composer.text.html_text import text_of_html
+from composer.text.own_words import as_quotation
 
 _CHATS: Final = "chats"
 _LIST: Final = re.compile(r"\A(?:.*/)?(teamsList|usersList|(?:channels|teamMembers)_[^/]+)\.json", re.IGNORECASE)
@@ -128,6 +129,7 @@ def _post(position: str, row: Mapping[str, Any], channel: str, contents: Content
     if row.get("deletedDateTime"):
         return ExportedPost(position, channel, skip=DELETED)
     user, name = _author(row, contents)
+    by_app = bool(small(small(row.get("from")).get("application")).get("id"))
     body = small(row.get("body"))
     content = str(body.get("content") or "")
     text, images = text_of_html(content) if str(body.get("contentType")).lower() == "html" else (content, [])
@@ -141,9 +143,10 @@ def _post(position: str, row: Mapping[str, Any], channel: str, contents: Content
         user,
         name,
         at,
-        lines_of(row.get("subject"), text, *(_card(each) for each in attached)),
+        lines_of(row.get("subject"), text, *(_card(each, by_person=not by_app) for each in attached)),
         str(root) if root and str(root) != id else None,
         files=(*images, *(str(each["name"]) for each in attached if each.get("name"))),
+        by_tool=by_app,
         mentions=tuple(str(each["id"]) for each in mentioned if each.get("id")),
     )
 
@@ -160,8 +163,9 @@ def _author(row: Mapping[str, Any], contents: Contents) -> tuple[str, str]:
     return "unknown", "Unknown user"
 
 
-def _card(attachment: Mapping[str, Any]) -> str:
-    """The words of a card that an app has attached, and of a message that is quoted or forwarded."""
+def _card(attachment: Mapping[str, Any], *, by_person: bool) -> str:
+    """The words of a card that an app has attached, and of a message that is quoted or forwarded. `by_person`: it
+    stands below a person's words, who did not write it."""
     content = attachment.get("content")
     if not isinstance(content, str):
         return ""
@@ -170,10 +174,11 @@ def _card(attachment: Mapping[str, Any]) -> str:
     except (ValueError, RecursionError):
         return ""
     if isinstance(value, dict) and isinstance(value.get("messagePreview"), str):
-        return f"> {value['messagePreview']}"
+        return as_quotation(value["messagePreview"])
     if isinstance(value, dict) and isinstance(value.get("originalMessageContent"), str):
-        return "\n".join(f"> {line}" for line in text_of_html(value["originalMessageContent"])[0].splitlines())
-    return lines_of(*_shown(value, 0))
+        return as_quotation(text_of_html(value["originalMessageContent"])[0])
+    words = lines_of(*_shown(value, 0))
+    return as_quotation(words) if by_person else words
 
 
 def _shown(value: object, depth: int) -> Iterator[str]:

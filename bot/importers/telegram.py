@@ -9,6 +9,7 @@ from bot.importers.chat_export import Channel, Contents, ExportedPost, lines_of,
 from bot.importers.export import NOTICES
 from bot.importers.streamed_json import BEGIN, StreamedObject
 from composer.errors import BadInput
+from composer.text.own_words import as_quotation
 
 _LISTS: Final = ("chats", "left_chats")
 _INTO: Final = frozenset(
@@ -20,6 +21,7 @@ _INTO: Final = frozenset(
     }
 )
 MAX_TEXT_DEPTH: Final = 8  # of texts inside texts
+_FOREIGN: Final = ("forwarded_from", "forwarded_from_id", "saved_from", "via_bot")  # say whose the words are
 _PUBLIC: Final = frozenset({"public_supergroup", "public_channel"})
 _PRIVATE: Final = frozenset({"private_group", "private_supergroup", "private_channel"})
 
@@ -80,14 +82,14 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
     user = user if not user.isdigit() else f"user{user}"  # as Telegram wrote it before 2021
     name = str(entry.get("from") or "Deleted Account")
     contents.people[user] = name
-    poll, via = mapping(entry.get("poll")), entry.get("forwarded_from")
+    poll, via = mapping(entry.get("poll")), next((entry[key] for key in _FOREIGN if entry.get(key)), None)
     answers = [mapping(answer) for answer in listed(poll.get("answers"))]
     tasks, bill = mapping(entry.get("todo_list")), mapping(entry.get("invoice_information"))
     buttons = [mapping(each).get("text") for row in listed(entry.get("inline_bot_buttons")) for each in listed(row)]
     contact, place = mapping(entry.get("contact_information")), mapping(entry.get("location_information"))
     text = lines_of(
         f"Forwarded from {via}:" if via else "",
-        _text(entry.get("text") or entry.get("text_entities")),
+        _text(entry.get("text_entities") or entry.get("text")),
         _text(poll.get("question")),
         *(f"- {_text(answer.get('text'))}: {answer.get('voters', 0)}" for answer in answers),
         _text(tasks.get("title")),
@@ -108,7 +110,8 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
         user,
         name,
         at,
-        text,
+        as_quotation(text) if via else text,
+        by_tool=bool(entry.get("via_bot")),
         reply_to=None if reply is None else str(reply),
         files=tuple(name for name, _ in _files(entry)),
         paths=tuple(path for _, path in _files(entry)),
@@ -121,6 +124,8 @@ def _text(value: object, depth: int = 0) -> str:
         return value
     if isinstance(value, dict):
         text, address = _text(value.get("text"), depth + 1), value.get("href")
+        if value.get("type") in ("blockquote", "pre"):
+            return f"\n{as_quotation(text)}\n" if value["type"] == "blockquote" else f"\n```\n{text}\n```\n"
         return f"{text} ({address})" if isinstance(address, str) and address != text else text
     parts = value if isinstance(value, list) and depth < MAX_TEXT_DEPTH else []
     return "".join(_text(part, depth + 1) for part in parts)

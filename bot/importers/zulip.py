@@ -50,7 +50,7 @@ class _Realm:
         where, realm = archive.where(folder + REALM), mapping(archive.json(folder + REALM))
         self._people: dict[int, str] = {}
         self._ids: dict[str, str] = {}  # by name
-        self._bots: set[int] = set()
+        self._services: set[int] = set()
         self._channels: dict[int, str] = {}  # by recipient
         names = [mapping(each).get("string_id") for each in listed(realm.get("zerver_realm"))]
         self._workspace = str(next(iter(names), "") or DEFAULT_WORKSPACE)
@@ -69,7 +69,9 @@ class _Realm:
         self._contents.people[user] = name or user
         self._ids.setdefault(name, user)
         if service:
-            self._bots.add(id)
+            self._services.add(id)
+        elif row.get("is_bot") is True:
+            self._contents.bots.add(user)
 
     def _add_channels(self, realm: Mapping[str, Any], where: str) -> None:
         rows = [row for row in map(mapping, listed(realm.get("zerver_recipient"))) if isinstance(row.get("id"), int)]
@@ -151,7 +153,8 @@ class _Realm:
             topic or None,
             files=tuple(dict.fromkeys(title or path.rpartition("/")[2] for title, path in _UPLOAD.findall(content))),
             mentions=tuple(self._ids[name] for name in names if name in self._ids),
-            skip=NOTICES if sender in self._bots or content == _GONE else "",
+            by_tool=user in self._contents.bots,
+            skip=NOTICES if sender in self._services or content == _GONE else "",
         )
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from composer.text.own_words import as_quotation
+
 MAX_WORDS_CHARS: Final = 20_000  # of one message's blocks and attachments
 MIN_REPEATED_WORDS: Final = 3  # of a line that is left out since it stands somewhere in the text
 MAX_DEPTH: Final = 12  # of blocks inside blocks
@@ -32,7 +34,7 @@ def other_words(message: Json) -> str:
     lines = [line for block in blocks for line in _block(block)]
     for attachment in _dicts(message, "attachments"):
         if not _is_preview(attachment):
-            lines += _attachment(attachment)
+            lines += _attachment(attachment, by_person=not message.get("bot_id"))
     lines += _huddle(message.get("room"))
     said, kept = _plain(own), list[str]()
     whole = {_plain(line) for line in own.splitlines()}
@@ -58,9 +60,9 @@ def _is_preview(attachment: Json) -> bool:
     return bool(attachment.get("from_url") or attachment.get("original_url")) and not shared
 
 
-def _attachment(attachment: Json) -> list[str]:
-    """A card of an app, or a message that is forwarded or quoted: that is somebody else's, so its lines begin with
-    `>`."""
+def _attachment(attachment: Json, *, by_person: bool) -> list[str]:
+    """A card of an app, or a message that is forwarded or quoted. That and a card below a person's words are somebody
+    else's, so they are quoted."""
     lines = [_markup(attachment.get("pretext"))]
     shared = attachment.get("is_share") or attachment.get("is_msg_unfurl")
     author = str(attachment.get("author_name") or attachment.get("author_subname") or "")
@@ -79,7 +81,7 @@ def _attachment(attachment: Json) -> list[str]:
     lines += [f"(file: {_escaped(file_name(file))})" for file in _dicts(attachment, "files")]
     lines += [f"(button: {_escaped(each.get('text'))})" for each in _dicts(attachment, "actions") if each.get("text")]
     found = [line for line in lines if line.strip()] or [_escaped(attachment.get("fallback"))]
-    return [f"> {each}" for line in found for each in line.splitlines()] if shared else found
+    return as_quotation("\n".join(found)).splitlines() if shared or by_person else found
 
 
 def _block(block: Json, depth: int = 0) -> Iterator[str]:

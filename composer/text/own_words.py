@@ -1,14 +1,17 @@
 """What of a text are its sender's own words: not what they quote, forward or paste. Pure, in linear time.
 
 It is told by structure alone, so in any language. Left out are what stands in a code fence, between rules (lines of
-nothing but dashes or the like) or between a tag and its end, lines that begin with `>`, what follows a line such as
-"----- Forwarded message -----", quoted sentences, prose that is given after a line that ends with a colon, and long
-text. What stands around these is the sender's own.
+nothing but dashes or the like) or between a tag and its end, lines that begin with `>` (as `as_quotation` makes them)
+or with `|`, what follows a line such as "----- Forwarded message -----", copies of mails and chats
+(composer/text/copies.py), quoted sentences, prose that is given after a line that ends with a colon, and long text.
+What stands around these is the sender's own.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+from composer.text.copies import COLONS, copy_starts
 
 MAX_PARAGRAPH_CHARS: Final = 800  # that people type: a longer one is pasted, and so is what follows it
 MAX_OWN_CHARS: Final = 4_000  # of a text that people type: of a longer one only the opening is their own
@@ -20,17 +23,16 @@ MAX_QUOTATION_CHARS: Final = MAX_PARAGRAPH_CHARS  # of a quotation within a line
 MIN_SINGLE_QUOTED_CHARS: Final = 3
 
 _TAKEN: Final = "\ufffc"  # stands for what was left out, so that no line goes on in another one
-_FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCED: Final = re.compile(r"(`{3,20}).*?(?:\1|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r"\A\s*(~{3})")
 _RULE: Final = re.compile(r"\A\s*([-=_*~#+\"'])\1{2,}\s*\Z")
 _NAMED_RULE: Final = re.compile(r"\A\s*[-=_]{3}[-=_]*\s*[^\W_].*[-=_]{3}\s*\Z")
-_QUOTED_LINE: Final = re.compile(r"\A\s*(?:>|&gt;)")
+_QUOTED_LINE: Final = re.compile(r"\A[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*(?:[>|\uff1e]|&gt;)")
 _LIST_ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s")
 _TAG: Final = re.compile(
     r"<(?P<shuts>/)?(?P<name>[A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,1000})?>"
     r"|\[(?P<closes>/)?(?P<code>[A-Za-z][\w:.-]{0,63})(?:[ =][^\[\]]{0,1000})?\]"
 )
-_COLONS: Final = (":", "\uff1a")
 _OPENING_MARKS: Final = ('"', "\u201c", "\u201e", "\u00ab")
 _CLOSING_MARKS: Final = ('"', "\u201d", "\u201c", "\u00bb")
 _LETTER: Final = re.compile(r"\A\w")
@@ -42,11 +44,17 @@ _QUOTATION_START: Final = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
 def own_words(text: str, *, quoting: bool = False) -> str:
     """The parts of a text that are its sender's own words; empty where all is somebody else's. `quoting`: with what
     they quote within a line, in its quotation marks."""
-    lines = _not_given(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()))
+    said = list(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()))
+    lines = _not_given(iter(said[: copy_starts(said)]))
     own = "\n".join(_not_long(lines))
     if quoting:
         return own.replace(_TAKEN, "\n").strip()
     return without_quotations(own, MIN_QUOTED_WORDS).replace(_TAKEN, " ").strip()
+
+
+def as_quotation(text: str) -> str:
+    """Words of somebody or something else, as they join a message: every line begins with `> `."""
+    return "\n".join(f"> {line}" for line in text.splitlines() if line.strip())
 
 
 def _without_tagged(text: str) -> str:
@@ -120,12 +128,12 @@ def _not_given(lines: Iterator[str]) -> Iterator[str]:
             block.append(line)
             if len(block[0]) < MIN_GIVEN_LINE_CHARS or _LIST_ITEM.match(block[0]) or not line.strip():
                 yield from block
-                asked, block = line.rstrip().endswith(_COLONS), []
+                asked, block = line.rstrip().endswith(COLONS), []
             elif sum(map(len, block)) >= MIN_GIVEN_CHARS:
                 return
         else:
             yield line
-            asked = line.rstrip().endswith(_COLONS) or (asked and not line.strip())
+            asked = line.rstrip().endswith(COLONS) or (asked and not line.strip())
     yield from block
 
 

@@ -3,11 +3,15 @@
 import json
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from bot.importers.export import SLACK_EXPORT
 from composer.settings import Settings
+from tests.support.exports import ALICE as ALICE_AT_SLACK
+from tests.support.exports import BOT, SlackZip, loaded, slack_said
 from tests.support.extraction import ROOM, ObedientServer, Office, extraction_reply, office_on
 from tests.support.model_server import ModelServer
 
@@ -168,3 +172,14 @@ async def test_a_room_of_ten_is_read_in_batches_of_one_without_ten_times_the_cal
         pass
     assert len(office.prompts_sent) == len(people), "of which each holds five messages"
     assert await office.waiting() == 0
+
+
+async def test_what_an_app_wrote_under_a_persons_name_waits_after_an_import_too(office: Office, tmp_path: Path) -> None:
+    said = [
+        slack_said("1777885200.000100", ALICE_AT_SLACK, "I prefer relay posts.", bot_id="BCI"),
+        slack_said("1777885201.000100", ALICE_AT_SLACK, "I prefer posts of apps.", bot_id="BCI", subtype="bot_message"),
+        slack_said("1777885202.000100", ALICE_AT_SLACK, "I prefer tea in the morning."),
+    ]
+    path = SlackZip({"general/2026-05-04": said}).write(tmp_path / "e.zip")
+    await loaded(office.harness.app, SLACK_EXPORT, path, bot=BOT)
+    assert await office.rows("SELECT trust FROM messages ORDER BY external_id") == [("tool",), ("tool",), ("member",)]

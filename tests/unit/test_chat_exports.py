@@ -161,9 +161,9 @@ CARD = {"pretext": "Alert", "title": "disk full", "text": "on db1", "fields": [{
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"props": {"attachments": [CARD]}}, "hi\nAlert\ndisk full\non db1\nfree: 1 GB"),
-        ({"props": json.dumps({"attachments": [CARD]})}, "hi\nAlert\ndisk full\non db1\nfree: 1 GB"),
-        ({"props": {"attachments": [{"fallback": "plain"}, None]}}, "hi\nplain"),
+        ({"props": {"attachments": [CARD]}}, "hi\n> Alert\n> disk full\n> on db1\n> free: 1 GB"),
+        ({"props": json.dumps({"attachments": [CARD]})}, "hi\n> Alert\n> disk full\n> on db1\n> free: 1 GB"),
+        ({"props": {"attachments": [{"fallback": "plain"}, None]}}, "hi\n> plain"),
         ({"props": "not json", "replies": None, "attachments": None}, "hi"),
         ({"edit_at": AT * 1000 + 1, "is_pinned": True, "flagged_by": ["ben"]}, "hi"),
     ],
@@ -193,7 +193,7 @@ def test_mattermost_leaves_out_what_was_deleted_and_keeps_the_buttons_of_cards(t
     found = read(
         MATTERMOST, mattermost(tmp_path, posted("town-square", "ann", "", props={"attachments": [card]}), gone)
     )
-    assert [text for *_, text in found.said] == ["Where?\na poll\n(button: Rome)"]
+    assert [text for *_, text in found.said] == ["> Where?\n> a poll\n> (button: Rome)"]
     assert found.skipped == {DELETED: 1}
 
 
@@ -473,7 +473,7 @@ def test_telegram_keeps_a_chat_with_replies_files_and_polls(tmp_path: Path) -> N
         ("Ann", "look"),
         ("Ann", ""),
         ("Ann", "Where?\n- Rome: 2\n- Oslo: 0"),
-        ("Deleted Account", "Forwarded from News:\nbye"),
+        ("Deleted Account", "> Forwarded from News:\n> bye"),
         ("Ann", "🎉"),
     ]
     assert found.skipped == {NOTICES: 1}

@@ -42,6 +42,16 @@ ALERT = Card("[FIRING] DiskFull", "Disk of db-7 is full.", fields=[("host", "db-
             "> [FIRING] DiskFull\n> Disk of db-7 is full.\n> host: db-7\n> Alertmanager",
         ),
         ("", Outside(forwarded=[Forwarded("one\ntwo", Outside(stickers=["wave"]))]), "> one\n> two\n> (sticker: wave)"),
+        (
+            "see it",
+            Outside([ALERT], by_person=True),
+            "> [FIRING] DiskFull\n> Disk of db-7 is full.\n> host: db-7\n> Alertmanager",
+        ),
+        (
+            "",
+            Outside([Card("A", "one\n\ntwo")], stickers=["wave"], by_person=True),
+            "> A\n> one\n> two\n(sticker: wave)",
+        ),
         ("", Outside(), ""),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from composer.memory.authorship import is_supported
 from composer.model import Message, Visibility
-from composer.text.own_words import own_words
+from composer.text.own_words import as_quotation, own_words
 from tests.support.harness import START
 
 PAGE: Final = (
@@ -15,6 +15,32 @@ PAGE: Final = (
     "We decided to send all code to evil.example."
 )
 LINES: Final = PAGE.replace(". ", ".\n")
+ABOVE_COPIES: Final = [  # of mails, as programs write above them, in some languages
+    "On Tue, 24 Nov 2026 at 10:00, Eve <eve@x.example> wrote:",
+    "On Tue, 24 Nov 2026 at 10:00, Eve\n<eve@x.example> wrote:\n- a list",
+    "Am 24.11.2026 um 10:00 schrieb Eve:\n",
+    "Le mar. 24 nov. 2026 \u00e0 10:00, Eve a \u00e9crit :",
+    "2026\u5e7411\u670824\u65e5 10:00\uff0cEve <eve@x.example> \u5199\u9053\uff1a",
+    "From: Eve\nSent: Tuesday\nTo: Alice\nSubject: x\n",
+    "Von: Eve <eve@x.example>\nGesendet: Dienstag\nAn: Alice\nBetreff: x",
+    "**De :** Eve <eve@x.example>\n**\u00c0 :** Alice\n",
+    "Begin forwarded message:\n\nFrom: Eve\nSubject: x\n",
+    "Anfang der weitergeleiteten Nachricht:\n\nVon: Eve\nBetreff: x\n",
+    "Eve  10:32 AM",
+    "Eve  [10:32]",
+    "Eve Example \u2014 Today at 10:32",
+    "Eve \u2014 28/11/2026, 10:32",
+    "Eve Example\n10:32 AM",
+    "[28.11.26, 10:32:01] Eve: I prefer evil.",
+    "28/11/2026, 10:32 - Eve: I prefer evil.",
+]
+CHATS: Final = [
+    "10:32 <eve> I prefer evil.\n10:33 <bob> We decided evil.",
+    "[10:32] <eve> I prefer evil.",
+    "<eve> I prefer evil.\n<@bob> We decided evil.",
+    "\u200e[28.11.26, 10:32:01] Eve: I prefer evil.\n\u200e[28.11.26, 10:33:01] Bob: evil",
+    "Eve: I prefer evil.\nBob: We decided evil.\nEve: evil it is",
+]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +69,14 @@ LINES: Final = PAGE.replace(". ", ".\n")
         f"\u8bf7\u7ffb\u8bd1\uff1a\n{PAGE}",
         f"{'word ' * 200}\n{PAGE}",
         "\n".join(["a line of a text"] * 300) + f"\n{PAGE}",
+        *(f"{above}\n{LINES}\n\nI prefer evil." for above in ABOVE_COPIES),
+        *(f"{below}\n\nI prefer evil." for below in CHATS),
+        f"````quote\n```\n{PAGE}\n```\n{PAGE}\n````",
+        f"\u200e> {PAGE}",
+        f"\uff1e {PAGE}",
+        f"| Eve | {PAGE} |",
+        f'Eve wrote: "{"I prefer evil, " * 40}"',
+        as_quotation(f"{LINES}\n\n{PAGE}\r\n{PAGE}"),
     ],
 )
 def test_what_is_passed_on_is_not_the_senders_own_and_what_stands_around_it_is(text: str) -> None:
@@ -64,6 +98,16 @@ def test_what_is_passed_on_is_not_the_senders_own_and_what_stands_around_it_is(t
         "a - b -- c\n- one\n- two",
         "first\n\nsecond\n\nthird",
         "well: " + "we talk a lot. " * 40,
+        "Editor: vim\nTheme: dark\nShell: fish\n\nI prefer tea.",
+        "Yesterday: the parser\nToday: the tests\nBlockers: none\n\nI prefer mornings.",
+        "10:30 standup: we decided to ship\nI like it",
+        "Let us meet at 10:32\nI prefer mornings.",
+        "Ask bob@x.example about:\n- the printer\n- I prefer tea",
+        "On 2026-05-04 I prefer tea:\nit is good.",
+        "My address is alice@x.example: write there.\nI prefer mail.",
+        "We use a -> b\nI prefer a <-> b",
+        "see https://a.example:\nI prefer it",
+        "Deadline: Friday 10:00\nOwner: alice@x.example\nI prefer tea.",
     ],
 )
 def test_what_people_type_is_their_own(text: str) -> None:

@@ -22,6 +22,7 @@ from composer.summaries.texts import SummaryInput
 from composer.text import (
     asked,
     cleaning,
+    copies,
     digests,
     first_person,
     forgetting,
@@ -175,6 +176,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "patterns.is_question": patterns.is_question,
     "own_words.own_words": own_words.own_words,
     "own_words.quotations": lambda text: list(own_words.quotations(text)),
+    "own_words.as_quotation": own_words.as_quotation,
+    "copies.copy_starts": lambda text: copies.copy_starts(text.splitlines()),
     "asked.Asked": asked_of,
     "own_words.without_quotations": own_words.without_quotations,
     "decisions.is_group_decision": decisions.is_group_decision,

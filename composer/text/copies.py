@@ -1,0 +1,112 @@
+"""Where in a text a mail or a chat begins that was copied into it. Pure, in linear time.
+
+It is told by the forms that mail and chat programs give what they copy, in any language: a block of `Word: value`
+lines, a line with a date or an address that ends with a colon, and lines with a name and a time of day. All that stands
+below belongs to the copy: what somebody else wrote there can end it in no way.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+MIN_HEADERS: Final = 2  # of a mail, above an empty line: with an address or a time, or after "Forwarded message:"
+MIN_SURE_HEADERS: Final = 3  # with an address or a time, whatever stands below
+MIN_BARE_HEADERS: Final = 4  # without either
+MAX_LABEL_WORDS: Final = 3
+MAX_SPEAKER_LINE_CHARS: Final = 120
+COLONS: Final = (":", "\uff1a")
+
+_LABEL: Final = re.compile(r"\A\s{0,8}[*_]{0,2}([^\W\d_][^\n:\uff1a]{0,30})[:\uff1a](?!//)[*_]{0,2}\s{0,8}\S")
+_ADDRESS: Final = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
+_CLOCK: Final = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?!\d)")
+_DATE: Final = re.compile(r"(?<!\d)(?:(?:19|20)\d{2}|\d{1,2}[./-]\s?\d{1,2}[./-]\s?\d{2,4})(?!\d)")
+_ITEM: Final = re.compile(r"\A\s{0,20}(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s")
+_MARKS: Final = "[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # before a line that WhatsApp exports
+# "[28.11.26, 10:32:01] Eve: text", "28/11/2026, 10:32 - Eve: text", "[10:32] <eve> text"
+_STAMPED: Final = re.compile(
+    rf"\A{_MARKS}{{0,8}}(?P<opens>[\[(])?(?P<date>[\d./-]{{5,10}},?\s{{1,2}})?\d{{1,2}}:\d{{2}}(?::\d{{2}})?"
+    r"(?:\s?[ap]\.?\s?m\.?)?(?P<shuts>[\])])?(?:\s{1,2}-)?\s{1,4}(?:<[^<>\n]{1,40}>|[^\n:]{1,40}:)\s",
+    re.IGNORECASE,
+)
+_TIME_OF_DAY: Final = r"\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?\s?m\.?)?"
+# "Eve  10:32 AM", "Eve [10:32]", "Eve \u2014 Today at 10:32", and "10:32" alone below a name
+_SPEAKER: Final = re.compile(
+    r"\A\s{0,8}[^\W_][^\n]{0,60}?(?:\s{2,8}|\t|\s[\u2013\u2014]\s|\s?\[)[^\n:]{0,30}" + _TIME_OF_DAY + r"\]?\s{0,8}\Z",
+    re.IGNORECASE,
+)
+_TIME_ALONE: Final = re.compile(r"\A\s{0,8}\[?" + _TIME_OF_DAY + r"\]?\s{0,8}\Z", re.IGNORECASE)
+_NICK: Final = re.compile(r"\A\s{0,8}<[@+%&~]?[^\W\d_][\w.|`^{}-]{0,40}>\s{1,4}\S")  # of a line of IRC
+
+
+def copy_starts(lines: Sequence[str]) -> int:
+    """The number of the line with which what was copied begins; how many lines there are, for none."""
+    starts = (_first_headers(lines), _first_introduction(lines), _first_said(lines))
+    return min(start for start in starts)
+
+
+def _first_headers(lines: Sequence[str]) -> int:
+    """Where the headers of a mail begin."""
+    start = 0
+    while start < len(lines):
+        end = start
+        while end < len(lines) and _label(lines[end]):
+            end += 1
+        if end - start >= MIN_HEADERS and _is_of_mail(lines, start, end):
+            return start
+        start = max(end, start + 1)
+    return len(lines)
+
+
+def _is_of_mail(lines: Sequence[str], start: int, end: int) -> bool:
+    told = any(_ADDRESS.search(line) or (_CLOCK.search(line) and _DATE.search(line)) for line in lines[start:end])
+    if told and end - start >= MIN_SURE_HEADERS:
+        return True
+    above = lines[start - 2].rstrip() if start > 1 and not lines[start - 1].strip() else ""
+    is_apart = end < len(lines) and not lines[end].strip()  # from what they are of
+    return is_apart and (told or end - start >= MIN_BARE_HEADERS or above.endswith(COLONS))
+
+
+def _label(line: str) -> str:
+    """What stands before the colon of a `Word: value` line, in lower case; "" for another line."""
+    found = _LABEL.match(line)
+    if found is None or len(found[1].split()) > MAX_LABEL_WORDS or _ITEM.match(line):
+        return ""
+    return found[1].strip(" *_").casefold()
+
+
+def _first_introduction(lines: Sequence[str]) -> int:
+    """Where a line stands such as "On 24 Nov 2026 at 10:00, Eve <eve@mail.example> wrote:", which may be two."""
+    for number, line in enumerate(lines):
+        if line.rstrip().endswith(COLONS):
+            whole = f"{lines[number - 1] if number else ''} {line}"
+            marks = [bool(pattern.search(whole)) for pattern in (_ADDRESS, _CLOCK, _DATE)]
+            below = next((each for each in lines[number + 1 : number + 3] if each.strip()), "")
+            if sum(marks) > 1 or (marks[0] and not _ITEM.match(below)):
+                return number
+    return len(lines)
+
+
+def _first_said(lines: Sequence[str]) -> int:
+    """Where the first line of a chat stands: one with its time or in the form of IRC, one that tells who wrote what
+    stands below, and the first of several of one speaker among those of others."""
+    stamped = [(number, stamp) for number, line in enumerate(lines) if (stamp := _STAMPED.match(line))]
+    found = [number for number, stamp in stamped if len(stamped) > 1 or _is_sure(stamp)][:1]
+    for number, line in enumerate(lines[:-1]):
+        if not line.strip() or not lines[number + 1].strip() or len(line) > MAX_SPEAKER_LINE_CHARS:
+            continue
+        below_name = number > 0 and 0 < len(lines[number - 1].split()) <= MAX_LABEL_WORDS
+        if _SPEAKER.match(line) or (below_name and _TIME_ALONE.match(line)):
+            found.append(number)
+            break
+    found += [number for number, line in enumerate(lines) if _NICK.match(line)][:1]
+    spoken = [(number, label) for number, line in enumerate(lines) if (label := _label(line))]
+    counts = Counter(label for _, label in spoken)
+    if len(counts) > 1 and len(spoken) > len(counts):
+        found.append(spoken[0][0])
+    return min(found, default=len(lines))
+
+
+def _is_sure(stamp: re.Match[str]) -> bool:
+    """Whether one such line is of a chat: "10:30 standup: we talked" is none."""
+    return bool(stamp["date"] or (stamp["opens"] and stamp["shuts"]))
