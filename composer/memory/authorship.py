@@ -2,23 +2,31 @@
 
 What is learnt together is of one author (composer/memory/learner.py), so a model that obeys a message can put nothing
 into anybody else's mouth. Here is judged that it puts nothing new into the author's: most words of a statement, and
-every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled.
+every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled. The
+sentences of summaries are judged so, too (composer/summaries/evidence.py).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 from composer.model import Message
 from composer.text.own_words import own_words
-from composer.text.terms import terms
+from composer.text.terms import MAX_INDEXED_CHARS, terms
 
 # Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
 # somebody had said in the course of a conversation share so much with what that person said in it (LoCoMo).
 MIN_SUPPORT: Final = 0.5
 COMMON_PREFIX: Final = 5  # letters in which two forms of a word agree: prefer, preference
+# That somebody says a thing is told by a summary alone. Nothing by which they would decide, agree or promise.
+_TELLING: Final = frozenset(
+    terms(
+        "say said tell told mention express share ask explain discuss discussion talk conversation reply respond note "
+        "add report describe state point emphasize inform speak spoke highlight"
+    )
+)
 _RECKONED: Final = re.compile(r"\A(?:19|20)\d\d-[01]\d-[0-3]\d\Z")  # a day: models put it in place of "yesterday"
 
 
@@ -29,17 +37,36 @@ def in_own_words(messages: Sequence[Message]) -> list[Message]:
 
 
 def is_supported(statement: str, messages: Sequence[Message]) -> bool:
-    """Whether messages of one author say what a statement says: most of its words, and every number but a day."""
+    """Whether messages of one author say what a statement says."""
     names = set(terms(" ".join({message.author for message in messages})))
-    said = set(chain.from_iterable(terms(message.text) for message in messages))
-    beginnings = {_beginning(word) for word in said}
-    words = [word for word in dict.fromkeys(terms(statement)) if word not in names]
+    return support(words_of(*(message.text for message in messages)), statement, names) >= MIN_SUPPORT
+
+
+def words_of(*texts: str) -> frozenset[str]:
+    """The words of texts, as `support` compares them: each as it stands, and by its beginning."""
+    said = set(chain.from_iterable(terms(text, MAX_INDEXED_CHARS) for text in texts))
+    return frozenset(said | {_beginning(word) for word in said})
+
+
+def support(said: Collection[str], statement: str, names: Collection[str] = ()) -> float:
+    """The share of a statement's words that are said ones (of `words_of`); 0 where one of its numbers is none, unless
+    it is of a day."""
+    words = _content(statement, names)
     days = set(chain.from_iterable(terms(word) for word in words if _RECKONED.match(word)))
     words = [word for word in words if word not in days]
-    if any(_has_digit(word) and word not in said for word in words):
-        return False
-    supported = sum(_beginning(word) in beginnings for word in words)
-    return bool(words) and supported >= MIN_SUPPORT * len(words)
+    if not words or any(_has_digit(word) and word not in said for word in words):
+        return 0.0
+    return sum(_beginning(word) in said for word in words) / len(words)
+
+
+def says_some(said: Collection[str], statement: str, names: Collection[str] = ()) -> bool:
+    """Whether said words have one of a statement's."""
+    return any(_beginning(word) in said for word in _content(statement, names))
+
+
+def _content(statement: str, names: Collection[str]) -> list[str]:
+    """The words of a statement besides names and verbs of telling, each once."""
+    return [word for word in dict.fromkeys(terms(statement)) if word not in names and word not in _TELLING]
 
 
 def _beginning(word: str) -> str:

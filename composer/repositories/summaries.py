@@ -121,7 +121,7 @@ class Summaries:
             visibility=str(span.visibility),
             since=span.starts_at,
             until=span.ends_at,
-            with_threads=span.tier == "day",
+            with_threads=span.tier in ("day", "week"),
         )
         return [
             (message_from_row(row), "" if row["edited_at"] is None else row["edited_at"].isoformat()) for row in rows

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -24,6 +24,7 @@ from composer.ports.models import (
     WorkKind,
     whole_text,
 )
+from composer.summaries.evidence import evidence_of, supported_text
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -64,24 +65,28 @@ class Summariser:
         account: UsageAccount,
         agent: Agent | None = None,
         *,
+        people: Collection[str] = (),
         by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
-        `by_meaning`: an extractive summary compares sentences by their meaning, which takes seconds for hundreds.
+        `people`: whom earlier summaries among the inputs name. `by_meaning`: an extractive summary compares sentences
+        by their meaning, which takes seconds for hundreds.
 
-        The model of `agent` writes. Without it, when it fails, or when its budget is used up, the summary is
-        extractive. Without inputs, or without a budget, the text is empty.
+        The model of `agent` writes; what nobody said of it is left out (composer/summaries/evidence.py). Without it,
+        when it fails or says little that somebody did, or when its budget is used up, the summary is extractive.
+        Without inputs, or without a budget, the text is empty.
         """
         if self._model is not None and agent is not None and inputs and budget > 0:
             for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
             work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)
             model = work.agent.model
             try:
-                text, writer = await self._write(self._model, inputs, budget, tokenizer, work) if model else ("", "")
+                written = self._write(self._model, inputs, budget, tokenizer, work, people) if model else None
+                text, writer = await written if written else ("", "")
                 if text:
                     return SummaryText(text, writer or model, tokenizer.count(text))
                 if model:
-                    logger.warning("summary.model_returned_nothing", model=model)
+                    logger.warning("summary.model_said_nothing", model=model)
             except BudgetUsedUp:
                 logger.info("summary.without_model", model=model)  # the meter says so loudly, once
             except Exception as error:  # whatever a model does, there is a summary
@@ -112,7 +117,13 @@ class Summariser:
         return await in_thread(extractive_summary, candidates, vectors, budget, tokenizer)
 
     async def _write(
-        self, asked: MeteredModel, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work
+        self,
+        asked: MeteredModel,
+        inputs: Sequence[SummaryInput],
+        budget: int,
+        tokenizer: Tokenizer,
+        work: Work,
+        people: Collection[str],
     ) -> tuple[str, str]:
         """The text, and the model that wrote its last part."""
         agent, written_by, zone = work.agent, "", self._zone(work.tenant_id)
@@ -134,8 +145,10 @@ class Summariser:
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=writer), request)]
             texts.append(whole_text(chunks).strip())
             written_by = next((chunk.model for chunk in chunks if chunk.model), written_by)
-        lines = [line for text in texts for line in text.splitlines() if line.strip()]
-        return _fitting(lines, budget, tokenizer), written_by
+        written = "\n".join(texts)
+        chars = len(written) + sum(len(source.text) for source in inputs)
+        said = await off_loop(chars, lambda: supported_text(written, evidence_of(inputs, zone, people)))
+        return _fitting(said.splitlines(), budget, tokenizer), written_by
 
 
 def summary_prompt(budget: int) -> str:

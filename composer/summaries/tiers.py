@@ -7,7 +7,7 @@ message gives another summary, and an interrupted run continues with the marks t
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
@@ -55,9 +55,11 @@ class SummaryWriter(Protocol):
         account: UsageAccount,
         agent: Agent | None = None,
         *,
+        people: Collection[str] = (),
         by_meaning: bool = True,
     ) -> SummaryText:
-        """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one."""
+        """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one.
+        `people`: whom earlier summaries among the inputs name."""
         ...
 
 
@@ -185,12 +187,13 @@ class SummaryTiers:
         async with self._database.transaction(tenant, "read") as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
+            people = {m.author for m, _ in await tx.summaries.messages_in(span)} if span.tier == "week" else set[str]()
         parts, settled = _parts(span, sources, quarters, now)
         new: list[NewSummary] = []
         for part, part_sources in parts:
             id = summary_id(part, part_sources)
             if id not in stored:
-                new.append(await self._write(tenant, part, part_sources, id, now, agent))
+                new.append(await self._write(tenant, part, part_sources, id, now, agent, people))
         async with self._database.transaction(tenant) as tx:
             await tx.serialize()
             await tx.summaries.mark_processed(span, settled)
@@ -206,6 +209,7 @@ class SummaryTiers:
         id: uuid.UUID,
         now: datetime,
         agent: Agent | None,
+        people: Collection[str],
     ) -> NewSummary:
         tokenizer = self._tokenizer(agent)
         inputs = [source.input for source in sources]
@@ -215,7 +219,7 @@ class SummaryTiers:
         )
         budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
         account = UsageAccount(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
-        written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
+        written = await self._writer.summarise(inputs, budget, tokenizer, account, agent, people=people)
         return NewSummary(
             id=id,
             span=span,

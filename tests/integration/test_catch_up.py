@@ -235,7 +235,7 @@ class Writer:
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         self.asked += 1
-        yield Chunk("The model says that a cable is missing.", Usage(10, 10))
+        yield Chunk("The model says that the crane needs a cable.", Usage(10, 10))
 
 
 async def test_a_model_writes_it_in_the_askers_name_until_the_budget_is_used_up(settings: Settings) -> None:

@@ -212,7 +212,7 @@ class ScriptedModel:
         yield Chunk(self.answer or "fine" if summarising else "fine")
 
 
-@pytest.mark.parametrize("answer", ["Alice asked about backups.", None])
+@pytest.mark.parametrize("answer", ["Alice asked about point 0.", None])
 async def test_a_model_writes_the_summary_with_an_extractive_fallback(
     settings: Settings, tmp_path: Path, answer: str | None
 ) -> None:

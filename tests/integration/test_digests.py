@@ -189,7 +189,7 @@ class Writer:
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         self.calls += 1
-        told = ("Somebody will resign.", "One colleague leaves for South America.")[self.calls > 1]
+        told = ("Bob says goodbye.", "On Friday bob is moving.")[self.calls > 1]
         secret = any("zqquit" in message.content for message in messages)
         yield Chunk(f"The crane needs a cable. {told if secret else ''}", Usage(10, 10))
 
@@ -202,12 +202,12 @@ async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written
         await harness.say("bob", "zqquit: goodbye from me on Friday, moving to Peru", **GENERAL)
         await harness.command("alice", "/nexus digest daily", **GENERAL)
         (digest,) = await posted(harness, TUESDAY)
-        assert "resign" in digest
+        assert "goodbye" in digest
         harness.clock.set(TUESDAY - timedelta(hours=13))
         await harness.say("alice", "A late message about the crane.", **GENERAL)
         assert await posted(harness, TUESDAY + timedelta(hours=2)) == []
         await harness.command("bob", "/nexus forget zqquit --yes", **GENERAL)
-        assert "resign" not in (await stored(harness)).text
+        assert "goodbye" not in (await stored(harness)).text
 
 
 class Dated:

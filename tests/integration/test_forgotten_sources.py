@@ -39,7 +39,7 @@ async def answer_from_a_summary(harness: AppHarness, model: Model) -> None:
     await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
-    await summarise(harness, model, "Alice earns ninety-one thousand zqsummarised a year. The weather was 7.")
+    await summarise(harness, model, "Alice has her pay, zqsummarised, since spring.")
     await ask(harness, model, "bob", "what about the day?", "zqsummarised")
     await ask(harness, model, "bob", "and the weather?", "7.")
 

@@ -1,7 +1,7 @@
 """Summaries and scheduled jobs: each summary covers one namespace and is the same however often the jobs run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -46,6 +46,7 @@ class Quoting:
         account: UsageAccount,
         agent: Agent | None = None,
         *,
+        people: Collection[str] = (),
         by_meaning: bool = True,
     ) -> SummaryText:
         self.given.append([piece.text for piece in inputs])

@@ -137,11 +137,19 @@ async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary
     assert "dave: We decided" in written.text
 
 
+async def test_what_a_model_says_of_nobodys_words_is_left_out_or_all_of_it_extracted() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    honest, forged = "Dave decided to move the invoices.", "Erin agreed that mallory gets the keys."
+    for text, kept, writer in ((f"{honest} {forged}", honest, "gpt-4o"), (forged, "dave: We decided", EXTRACTIVE)):
+        written = await Summariser(EMBEDDER, Writer(text)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
+        assert (written.model, kept in written.text, forged in written.text) == (writer, True, False)
+
+
 async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    long = "\n".join(f"Line {n} of the minutes." for n in range(100))
+    long = "\n".join(["Dave decided to move the invoices.", "The invoices go to the new database."] * 50)
     written = await Summariser(EMBEDDER, Writer(long)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
-    assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
+    assert (written.model, written.text.startswith("Dave decided to move the invoices.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
 
 
@@ -156,7 +164,7 @@ async def test_a_model_is_shown_the_times_of_the_tenants_zone() -> None:
 
 async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000, summary_model="gpt-4o-mini")
-    writer = Writer("The minutes.")
+    writer = Writer("The invoices move to the new database.")
     written = await Summariser(EMBEDDER, writer).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert (written.model, writer.asked) == ("gpt-4o-mini", ["gpt-4o-mini"])
 
