@@ -141,8 +141,9 @@ class Owned:
 class PoolMember:
     """A conversation that is assigned to a project now.
 
-    `pooled`: the admin of this private room has agreed to pool it. `owner_role`: the project role of the person whose
-    session this is. `title`: the name of a public room; the others are not named to the project's members.
+    `pooled`: the admin of this private room has agreed to pool it, or whose session this is put it there, in their
+    present membership. `owner_role`: the project role of the person whose session this is. `title`: the name of a public room;
+    the others are not named to the project's members.
     """
 
     namespace: str
@@ -802,8 +803,11 @@ def _writes(role: Role | None) -> bool:
 def _feeds_project(access: AccessContext) -> bool:
     """Whether a project's pool holds what is said in this session."""
     project = effective_project(access)
-    is_session = access.conversation.kind is ConversationKind.SESSION
-    return is_session and project is not None and _writes(project.role)
+    return project is not None and any(
+        _is_pooled(member)
+        for member in project.members
+        if member.kind is ConversationKind.SESSION and member.namespace == access.conversation.namespace
+    )
 
 
 def _is_room(conversation: Conversation) -> bool:
@@ -823,8 +827,9 @@ def _is_pooled(member: PoolMember) -> bool:
     """Whether a conversation feeds its project's pool.
 
     Rooms do, private ones only if their own admin agreed. Sessions do while their user may write in the project: who
-    may only read it puts nothing into it by talking there. A DM never does.
+    may only read it puts nothing into it by talking there. Nor does a session that its user has put there in an earlier
+    membership. A DM never does.
     """
     if member.kind is ConversationKind.ROOM:
         return member.pooled or not member.private
-    return member.kind is ConversationKind.SESSION and _writes(member.owner_role)
+    return member.kind is ConversationKind.SESSION and member.pooled and _writes(member.owner_role)

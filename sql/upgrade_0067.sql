@@ -11,6 +11,7 @@ ALTER INDEX team_invites_by_user RENAME TO invites_by_user;
 ALTER TABLE invites ALTER COLUMN team_id DROP NOT NULL;
 ALTER TABLE invites ADD COLUMN project_id uuid;
 ALTER TABLE invites ADD COLUMN role text CHECK (role IN ('read', 'write', 'admin'));
+ALTER TABLE invites ADD COLUMN raised boolean NOT NULL DEFAULT false;
 ALTER TABLE invites ADD FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE;
 ALTER TABLE invites ADD CONSTRAINT invites_to_one
     CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL));
@@ -340,8 +341,27 @@ ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE digests NO FORCE ROW LEVEL SECURITY;
 UPDATE conversations AS c SET digest_period = d.period, digest_hour = d.hour, digest_due_at = d.due_at
 FROM digests AS d WHERE d.tenant_id = c.tenant_id AND d.conversation_id = c.id;
-ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 DROP TABLE digests;
+
+-- A session is pooled by the project that its person has put it into, until they leave it: then it leaves the project with
+-- their DMs, or is pooled no more where that is isolated.
+ALTER TABLE projects NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE project_members NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
+UPDATE conversations AS c SET project_id = CASE WHEN belongs.member OR belongs.isolated THEN c.project_id END,
+    pooled = c.kind = 'session' AND belongs.member
+FROM (SELECT o.tenant_id, o.id, p.isolated, EXISTS (
+          SELECT FROM project_members AS m JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+          WHERE m.tenant_id = o.tenant_id AND m.project_id = p.id
+                AND coalesce(u.person_id, u.id) = coalesce(w.person_id, w.id)) AS member
+      FROM conversations AS o JOIN projects AS p ON p.tenant_id = o.tenant_id AND p.id = o.project_id
+      JOIN users AS w ON w.tenant_id = o.tenant_id AND w.id = o.user_id
+      WHERE o.kind IN ('dm', 'session')) AS belongs
+WHERE c.tenant_id = belongs.tenant_id AND c.id = belongs.id;
+ALTER TABLE users FORCE ROW LEVEL SECURITY;
+ALTER TABLE project_members FORCE ROW LEVEL SECURITY;
+ALTER TABLE projects FORCE ROW LEVEL SECURITY;
+ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 
 -- Whether a column may hold what people wrote, or vectors or digests of it: every one of these types but a few of ours.
 CREATE FUNCTION holds_words(name name, type oid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN

@@ -17,6 +17,9 @@ from composer.text.names import speaker_label
 
 MAX_SHOWN: Final = 10
 _INVITED: Final = parameters.word("name", "the project that you are invited to", str.lower)
+_OFFERED: Final = parameters.choice(
+    "role", "the role that you accept, as /nexus project list shows it", Role, required=False
+)
 
 
 async def invitation_lines(tx: Transaction, call: Call) -> list[str]:
@@ -30,7 +33,7 @@ async def _project_accept(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
         users, invite = await _invitation(tx, call)
         assert invite.project is not None
-        role = await members.accept(tx, invite.project, users, call.now)
+        role = await members.accept(tx, invite.project, users, call.arguments.get(_OFFERED), call.now)
     return CommandAnswer(
         f"You are in {invite.place} now, with the role {role}. To put this conversation into it: {PREFIX} project "
         f"assign {invite.place}. To leave it: {PREFIX} project leave {invite.place}"
@@ -70,28 +73,30 @@ async def own_users(tx: Transaction, call: Call) -> Sequence[uuid.UUID]:
 
 def _by_name(invites: Sequence[Invite]) -> dict[str, Invite]:
     """The invitations to projects, one for each, by what the invited person may call it."""
+    ranked = sorted(invites, key=lambda each: list(Role).index(Role(each.role or Role.READ)))  # the best is accepted
     by_id = {each.project: each for each in invites if each.project is not None}
+    by_id |= {each.project: each for each in ranked if each.project is not None}
     names = project_names.distinct_names((id, each.place) for id, each in by_id.items())
     return {names[id]: each for id, each in by_id.items()}
 
 
 def _line(name: str, invite: Invite) -> str:
     kind = "isolated project" if invite.isolated else "project"
-    told = "" if invite.role == Role.READ else " What you say in sessions that you put into it all in it can recall."
+    told = "" if invite.role == Role.READ else f" {members.WRITER_TOLD}"
     return (
         f"{speaker_label(invite.by)} invites you to the {kind} {name} (role: {invite.role}). Once you accept, your AI "
         "tools, and the conversations of yours that you put into it, are answered also from what its members wrote "
-        f"for it.{told} To answer: {PREFIX} project accept {name}, or {PREFIX} project decline {name}"
+        f"for it.{told} To answer: {PREFIX} project accept {name} {invite.role}, or {PREFIX} project decline {name}"
     )
 
 
 COMMANDS: Final[Sequence[Command]] = (
     Command(
         "project accept",
-        (_INVITED,),
+        (_INVITED, _OFFERED),
         "Join a project that you are invited to",
         _project_accept,
-        "project accept apollo",
+        "project accept apollo read",
         act=Act.JOIN_PROJECT,
     ),
     Command(

@@ -199,9 +199,11 @@ async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> Actor
 
 async def _unlink(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
-        if not await tx.people.linked_users([call.user]):
+        others = (await tx.people.linked_users([call.user])).get(call.user, ())
+        if not others:
             raise NotFound("Your account is not linked with another one. To link one: /nexus link")
         await tx.people.unlink(call.user)
+        await tx.conversations.leave_projects([call.user, *others])
     return CommandAnswer("Your accounts are separate again. Each keeps what was stored through it.")
 
 

@@ -60,7 +60,7 @@ async def _project_create(call: Call) -> CommandAnswer:
 
 
 async def _project_assign(call: Call) -> CommandAnswer:
-    pooled = "pool" in call.flags
+    pooled = "pool" in call.flags or call.conversation.kind is ConversationKind.SESSION
     async with call.changing("alone") as tx:
         facts = await call.judge(tx)
         project = _named_project(facts)
@@ -141,7 +141,8 @@ async def _project_leave(call: Call) -> CommandAnswer:
         project = _named_project(await call.judge(tx))
         await members.leave(tx, project.id, await own_users(tx, call), call.now)
     return CommandAnswer(
-        f"You left {project.slug}, with all of your accounts. What you wrote for it stays there until you forget it."
+        f"You left {project.slug}, with all of your accounts. What you wrote for it stays there until you forget it; "
+        "what you say in your sessions is yours alone again."
     )
 
 

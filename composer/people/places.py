@@ -74,7 +74,7 @@ def _conversation(place: OwnPlace, names: Mapping[uuid.UUID, str]) -> NamedPlace
         return NamedPlace(f"your DM with {agent}", f"you, in your DMs with {agent}")
     label = title_label(place.name)
     if place.kind is ConversationKind.SESSION:
-        pooled = place.project is not None and place.role is not None and place.role.writes
+        pooled = place.pooled and place.role is not None and place.role.writes
         readers = "you, in that session" + _pool(place, names, pooled=pooled)
         return NamedPlace(f"your session {label} with {agent}", readers)
     if not place.readable:

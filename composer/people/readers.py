@@ -110,7 +110,7 @@ def _of_conversation(item: OwnItem, kind: str, rest: str, places: Sequence[OwnPl
     pooled = place.project is not None
     if place.kind is ConversationKind.SESSION:
         found = [WhoReads(True, "You", "in your session %(room)s", names)]
-        if pooled and place.role is not None:
+        if place.pooled and place.role is not None and place.role.writes:
             found.append(WhoReads(True, "Project %(project)s", "you put the session into it", names))
         return [*found, _ROOMS if not pooled else _YOUR_TOOLS, _ADMINS]
     if not place.readable:

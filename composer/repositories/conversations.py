@@ -408,6 +408,15 @@ class Conversations:
                 AuditAct.PROJECT_ASSIGNED, conversation=id, project=project, details={"pooled": pooled}
             )
 
+    async def leave_projects(self, users: Sequence[uuid.UUID]) -> None:
+        """Take the DMs and sessions of a person, with all users that they are, out of projects that they are no members
+        of. Those in an isolated one stay, since nothing may leave it, and are pooled there no more."""
+        for row in await self._sql.fetch("conversations_leave_projects", user_ids=list(users)):
+            if not row["isolated"]:
+                await self._audit.record(
+                    AuditAct.PROJECT_UNASSIGNED, conversation=row["id"], project=row["project_id"]
+                )
+
     async def ensure_members(
         self,
         members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime],

@@ -31,6 +31,15 @@ class Invite:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What an invitation offers: a role in a project (None: it is to a team), and whether an earlier one, which the
+    person may have been shown, offered less."""
+
+    role: Role | None
+    raised: bool
+
+
 class Invites:
     """Stored invitations. Who changes one is alone, and records it in the audit log."""
 
@@ -72,6 +81,7 @@ class Invites:
             created_by=by,
             now=now,
             expires_at=now + INVITE_LIFETIME,
+            forgotten_at=now - INVITE_LIFETIME,
         )
 
     async def find(
@@ -80,12 +90,17 @@ class Invites:
         """The open invitations to a team or project, or those of a person to any, oldest first."""
         return await self._sql.fetch_as(Invite, "invites_list", place_id=place, user_ids=list(users), now=now)
 
-    async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, Role | None]:
-        """Delete a person's invitations to a team or project. Returns those of their users that had an open one, with
-        the role."""
+    async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, Offer]:
+        """Delete a person's invitations to a team or project, which they answer. Returns those of their users that had
+        an open one, with what it offered."""
         rows = await self._sql.fetch("invites_take", place_id=place, user_ids=list(users), id=None, now=now)
-        taken = {row["user_id"]: row["role"] and Role(row["role"]) for row in rows if row["open"]}
-        return dict(sorted(taken.items()))
+        taken = {row["user_id"]: Offer(row["role"] and Role(row["role"]), row["raised"]) for row in rows if row["open"]}
+        return {user: taken[user] for user in sorted(taken)}
+
+    async def withdraw(self, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
+        """End a person's open invitations to a project; False for none. That they were stays known for a while, so
+        that another one that offers more is not taken for what they were shown."""
+        return bool(await self._sql.fetch("invites_withdraw", project_id=project, user_ids=list(users), now=now))
 
     async def revoke_to_team(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
         """Delete an open invitation to a team; False where there is none."""

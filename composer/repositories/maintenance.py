@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
+from composer.repositories.invites import INVITE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Maintenance:
             "expired_delete",
             now=now,
             keys_before=keys_before,
+            invites_before=now - INVITE_LIFETIME,
             turns_before=turns_before,
             exchanges_before=exchanges_before,
         )

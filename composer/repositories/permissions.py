@@ -53,7 +53,14 @@ class Permissions:
         project_name = next((name for name, found in by_name.items() if found), next(iter(projects), ""))
         known = {project.id: project.slug for project in (*own, *filter(None, [access.project]))}
         names = project_names.distinct_names(known.items())
-        return ActorFacts(access, bool(row["opened_room"]), by_name.get(project_name, ()), project_name, names=names)
+        return ActorFacts(
+            access,
+            bool(row["opened_room"]),
+            by_name.get(project_name, ()),
+            project_name,
+            given=row["pooled"],
+            names=names,
+        )
 
     async def account(self, user: uuid.UUID, other: uuid.UUID) -> LinkedAccount | None:
         """Another user as an account that may be linked to this one; None for an unknown one."""

@@ -80,7 +80,7 @@ class ActorFacts:
     and named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
     account to be linked. `needs_approval`: what they write waits for approval. `pooling`: the project is to recall what
-    is said in the room.
+    is said in the room. `given`: the person has put this session into its project in this membership.
     """
 
     access: AccessContext
@@ -93,12 +93,18 @@ class ActorFacts:
     account: LinkedAccount | None = None
     needs_approval: bool = False
     pooling: bool = False
+    given: bool = False
     names: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     @property
     def in_room(self) -> bool:
         """Whether the conversation is a room or a thread of one."""
         return self.access.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+
+    @property
+    def in_session(self) -> bool:
+        """Whether the conversation is a session."""
+        return self.access.conversation.kind is ConversationKind.SESSION
 
     @property
     def private_room(self) -> bool:

@@ -181,7 +181,7 @@ def _several(facts: ActorFacts) -> NexusError:
 def _assigned(facts: ActorFacts) -> str:
     project, place = facts.named, facts.place
     here = facts.access.project
-    if project is None or (here is not None and here.id == project.id):
+    if project is None or (here is not None and here.id == project.id and (facts.given or not facts.in_session)):
         return ""
     name = facts.name_of(project)
     who = "Everyone" if facts.in_room else "You"

@@ -146,6 +146,20 @@ FROM conversations AS previous
 WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id AND previous.tenant_id = c.tenant_id AND previous.id = c.id
 RETURNING previous.project_id
 
+-- name: conversations_leave_projects
+-- Take the DMs and sessions of people, with all their users, out of projects that they are no members of; in an isolated
+-- project they stay, and are not pooled. Returns which, of which project.
+UPDATE conversations AS c SET project_id = CASE WHEN p.isolated THEN c.project_id END, pooled = false
+FROM projects AS p, users AS owner
+WHERE c.tenant_id = :tenant_id AND c.kind IN ('dm', 'session') AND p.tenant_id = :tenant_id AND p.id = c.project_id
+      AND (c.pooled OR NOT p.isolated) AND owner.tenant_id = :tenant_id AND owner.id = c.user_id
+      AND coalesce(owner.person_id, owner.id) IN (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+          AND id = ANY (:user_ids::uuid[]))
+      AND NOT EXISTS (SELECT FROM project_members AS m JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+                      WHERE m.tenant_id = :tenant_id AND m.project_id = p.id
+                            AND coalesce(u.person_id, u.id) = coalesce(owner.person_id, owner.id))
+RETURNING c.id, p.id AS project_id, p.isolated
+
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
 -- room and speaks there again is a member again; a private room requires a join: nobody is added if one of the senders in

@@ -1,18 +1,28 @@
 -- name: invite_put
--- Invite a user to a team, or to a project in a role; an earlier invitation of theirs is replaced.
+-- Invite a user to a team, or to a project in a role; an earlier invitation of theirs is replaced. It is `raised` where that
+-- offered less, and is open or was until lately (`forgotten_at`).
 INSERT INTO invites (tenant_id, id, team_id, user_id, created_by, created_at, expires_at, project_id, role)
 VALUES (:tenant_id, :id, :team_id, :user_id, :created_by, :now, :expires_at, :project_id, :role)
 ON CONFLICT (tenant_id, team_id, project_id, user_id) DO UPDATE
 SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.created_at,
-    expires_at = excluded.expires_at, role = excluded.role
+    expires_at = excluded.expires_at, role = excluded.role,
+    raised = invites.expires_at > :forgotten_at AND coalesce(
+        invites.raised OR array_position(ARRAY['read', 'write', 'admin'], excluded.role)
+                          > array_position(ARRAY['read', 'write', 'admin'], invites.role), false)
+
+-- name: invites_withdraw
+-- End the open invitations of a person to a project, which stay known for a while. Returns the users that were invited.
+UPDATE invites SET expires_at = :now
+WHERE tenant_id = :tenant_id AND project_id = :project_id AND user_id = ANY (:user_ids::uuid[]) AND expires_at > :now
+RETURNING user_id
 
 -- name: invites_take
 -- Delete the invitations of a person to a team or project (`place_id`), accepted or declined, or an open one that is
--- revoked, by its id. Returns the users that were invited, and in which role.
+-- revoked, by its id. Returns the users that were invited, in which role, and whether that was raised.
 DELETE FROM invites
 WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id
       AND (user_id = ANY (:user_ids::uuid[]) OR id = :id::uuid AND expires_at > :now)
-RETURNING user_id, role, expires_at > :now AS open
+RETURNING user_id, role, raised, expires_at > :now AS open
 
 -- name: invites_list
 -- List the open invitations to a team or project (`place_id`), or of a person to any, oldest first, each with who is invited

@@ -3,7 +3,7 @@
 -- those of their projects that have one of these names, or that of its project. Slack and Discord name the admins of their rooms themselves, so
 -- having opened a room counts for nothing there.
 WITH conversation AS MATERIALIZED (
-    SELECT coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private, c.room_id,
+    SELECT coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private, c.pooled, c.room_id,
            c.platform, coalesce(r.project_id, c.project_id) AS project_id, coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
@@ -17,7 +17,7 @@ WITH conversation AS MATERIALIZED (
     WHERE pm.tenant_id = :tenant_id AND pm.user_id IN (SELECT id FROM person)
     ORDER BY pm.project_id, array_position(ARRAY['admin', 'write', 'read'], pm.role)
 )
-SELECT conversation.name, conversation.namespace, conversation.private, conversation.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
+SELECT conversation.name, conversation.namespace, conversation.private, conversation.pooled, conversation.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
        coalesce(m.admin AND m.left_at IS NULL AND conversation.platform NOT IN ('slack', 'discord'), false) AS opened_room,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
            false) AS asker_admin,

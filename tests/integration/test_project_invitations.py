@@ -281,3 +281,117 @@ async def test_no_admin_opens_the_sessions_of_who_may_only_read(stage: GatewaySt
     await told(stage, "mallory", "project member add handbook alice write")
     await told(stage, "alice", "project accept handbook")
     assert "zqmine" in await recalled()
+
+
+async def shared_session(stage: GatewayStage, role: str, *, isolated: bool = False) -> str:
+    """A project of mallory's with a room, and a session that alice has put into it; its id."""
+    await told(stage, "mallory", f"project create handbook{' --isolated' if isolated else ''}")
+    await told(stage, "mallory", "project assign handbook --yes", room="lab")
+    await told(stage, "mallory", f"project member add handbook alice {role}")
+    await told(stage, "alice", f"project accept handbook {role}")
+    await told(stage, "alice", "project assign handbook --yes", session="s1")
+    async with stage.hub.request("mallory") as (_, access):
+        (project,) = access.projects
+    return str(project.id)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("role", ["read", "write"])
+@pytest.mark.parametrize("end", ["leave", "removed", "leave by api", "removed by api"])
+async def test_what_is_said_in_a_session_while_its_person_is_no_member_is_pooled_by_no_later_membership(
+    stage: GatewayStage, end: str, role: str, isolated: bool
+) -> None:
+    project = await shared_session(stage, role, isolated=isolated)
+    alice = await stage.hub.user("alice")
+    keys = {user: await key_of(stage.harness, user) for user in ("alice", "mallory")}
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        if end == "leave":
+            assert "is yours alone again" in await told(stage, "alice", "project leave handbook")
+        elif end == "removed":
+            await told(stage, "mallory", "project member remove handbook alice")
+        elif end == "leave by api":
+            left = await http.post(f"/v1/projects/{project}/leave", headers=bearer(keys["alice"]))
+            assert left.status_code == 204
+        else:
+            gone = await http.delete(f"/v1/projects/{project}/members/{alice}", headers=bearer(keys["mallory"]))
+            assert gone.status_code == 204
+    await stage.harness.say("alice", "the vault is behind zqmine", session="s1")
+
+    async def recalled() -> str:
+        return await told(stage, "mallory", "recall vault", room="lab")
+
+    assert "zqmine" not in await recalled()
+    await told(stage, "mallory", "project member add handbook alice write")
+    assert "zqmine" not in await recalled(), "an open invitation pools nothing"
+    await told(stage, "alice", "project accept handbook write")
+    assert "zqmine" not in await recalled()
+    await stage.harness.say("alice", "the vault has zqmore", session="s1")
+    assert "zqm" not in await recalled()
+
+    asked = await stage.harness.command("alice", "/nexus project assign handbook", session="s1")
+    assert "everyone in handbook what is said in" in asked.text
+    assert "zqmine" not in await recalled(), "she is asked first"
+    await told(stage, "alice", "project assign handbook --yes", session="s1")
+    assert "zqmine" in await recalled(), "she has put it there again"
+
+
+async def test_what_was_said_in_an_isolated_project_stays_in_it_when_its_person_leaves(stage: GatewayStage) -> None:
+    await shared_session(stage, "write", isolated=True)
+    await stage.harness.say("alice", "the vault is behind zqshared", session="s1")
+    await told(stage, "alice", "project leave handbook")
+    await told(stage, "alice", "project create own")
+    with pytest.raises(NexusError, match="handbook is isolated"):
+        await told(stage, "alice", "project assign own --yes", session="s1")
+
+
+async def raised(stage: GatewayStage, how: str) -> None:
+    """Invite alice as a reader, which she is shown, and then to write, which she is not."""
+    await told(stage, "mallory", "project create handbook")
+    await told(stage, "mallory", "project member add handbook alice read")
+    assert "project accept handbook read, or" in await told(stage, "alice", "project list")
+    if how == "withdrawn first":
+        await told(stage, "mallory", "project member remove handbook alice")
+    elif how == "expired first":
+        stage.harness.clock.tick(14 * 86_400)
+    elif how == "by steps":
+        await told(stage, "mallory", "project member add handbook alice admin")
+    await told(stage, "mallory", "project member add handbook alice write")
+
+
+@pytest.mark.parametrize("how", ["changed", "withdrawn first", "expired first", "by steps"])
+async def test_who_accepts_accepts_the_role_that_they_were_shown(stage: GatewayStage, how: str) -> None:
+    await raised(stage, how)
+    key = bearer(await key_of(stage.harness, "alice"))
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        (mine,) = (await http.get("/v1/invites", headers=key)).json()["items"]
+        address = f"/v1/projects/{mine['project']}/accept"
+        for given in ("", " read"):
+            with pytest.raises(Conflict, match="That invitation has changed: it offers the role write now"):
+                await told(stage, "alice", f"project accept handbook{given}")
+            named = {"role": given.strip()} if given else {}
+            refused = await http.post(address, params=named, headers=key)
+            assert refused.status_code == 409
+            assert "it offers the role write now" in refused.json()["detail"]
+        assert "You are in no project" not in await told(stage, "alice", "project list"), "it is still open"
+        assert (await http.get("/v1/projects", headers=key)).json()["items"] == []
+        assert (await http.post(address, params={"role": "write"}, headers=key)).status_code == 204
+    assert "your role: write" in await told(stage, "alice", "project list")
+
+
+async def test_an_invitation_to_another_role_is_another_invitation(stage: GatewayStage) -> None:
+    await told(stage, "mallory", "project create handbook")
+    key = bearer(await key_of(stage.harness, "alice"))
+    ids = []
+    async with httpx2.AsyncClient(base_url=stage.url) as http:
+        for role in ("read", "write", "read"):
+            await told(stage, "mallory", f"project member add handbook alice {role}")
+            (mine,) = (await http.get("/v1/invites", headers=key)).json()["items"]
+            ids.append(mine["id"])
+    assert ids[0] == ids[2] != ids[1]
+
+
+async def test_who_declined_is_invited_anew(stage: GatewayStage) -> None:
+    await raised(stage, "changed")
+    await told(stage, "alice", "project decline handbook")
+    await told(stage, "mallory", "project member add handbook alice write")
+    assert "with the role write" in await told(stage, "alice", "project accept handbook")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
-from typing import Final
+from typing import Final, Self
 
 from tests.property.trace import (
     ROOM_ADMINS_ELSEWHERE,
@@ -143,6 +143,7 @@ class PersonalConversation:
 
     conversation_key: ConversationKey
     project: str | None = None
+    pooled: bool = False  # a session that was put there in this membership
 
     @property
     def owner(self) -> str:
@@ -153,10 +154,18 @@ class PersonalConversation:
 class Invitation:
     role: str
     by: str
-    at: int
+    until: int
+    raised: bool = False  # an earlier one, which they may have been shown, offered less
 
     def is_open(self, at: int) -> bool:
-        return at < self.at + INVITE_LIFETIME
+        return at < self.until
+
+    def after(self, earlier: Self | None, at: int) -> Self:
+        """The same in place of an earlier one, which may have ended lately."""
+        if earlier is None or earlier.until + INVITE_LIFETIME <= at:
+            return self
+        more = ROLES.index(self.role) < ROLES.index(earlier.role)
+        return replace(self, raised=earlier.raised or more)
 
 
 @dataclass(slots=True)
@@ -618,7 +627,8 @@ class Reference:
             room = here.rooms[home[1]]
             return room.home == home and room.project == project.key and (room.pooled or not room.private)
         if home[0] == "session":
-            is_in = here.personal_conversations[home].project == project.key
+            session = here.personal_conversations[home]
+            is_in = session.project == project.key and session.pooled
             return is_in and here.role(project, home[1]) in ("write", "admin")
         return False
 
@@ -968,10 +978,12 @@ class Reference:
         here = self.tenant(event.tenant)
         if self._enter(event, event.spot) is None or len(here.accounts(event.user)) == 1:
             return False
-        others = here.accounts(event.user) - {event.user}
+        accounts = here.accounts(event.user)
+        others = accounts - {event.user}
         here.linked[event.user] = frozenset({event.user})
         for account in others:
             here.linked[account] = others
+        self._leave_projects(here, accounts)
         return True
 
     @_on.register
@@ -1258,7 +1270,8 @@ class Reference:
         if room is not None:
             room.project, room.pooled = project.key, event.pool
         else:
-            here.personal_conversations[conversation_key].project = project.key
+            personal = here.personal_conversations[conversation_key]
+            personal.project, personal.pooled = project.key, conversation_key[0] == "session"
         return True
 
     @_on.register
@@ -1307,13 +1320,15 @@ class Reference:
         if event.role is None:
             for account in named:
                 del project.members[account]
-            invitation = project.invited.pop(event.who, None)
-            return bool(named) or (invitation is not None and invitation.is_open(event.at))
+            self._leave_projects(here, accounts)
+            ended = {self._withdraw(project, account, event.at) for account in accounts}
+            return True in ended or bool(named)
         opens_sessions = here.role(project, event.who) == "read" and event.role != "read"
         if not named or (opens_sessions and event.user not in accounts):
-            project.invited[event.who] = Invitation(event.role, event.user, event.at)
+            new = Invitation(event.role, event.user, event.at + INVITE_LIFETIME)
+            project.invited[event.who] = new.after(project.invited.get(event.who), event.at)
             return True
-        project.invited.pop(event.who, None)
+        self._withdraw(project, event.who, event.at)
         for account in named | {event.who}:
             project.members[account] = event.role
         return True
@@ -1326,6 +1341,8 @@ class Reference:
             return False
         (project,) = own
         invites = here.invites(project, event.user, event.at)
+        if not event.declined and any(each.raised for each in invites.values()):
+            return False  # it names no role
         for account in here.accounts(event.user):
             project.invited.pop(account, None)
         if not event.declined:
@@ -1345,4 +1362,23 @@ class Reference:
         for account in here.accounts(event.user):
             project.members.pop(account, None)
             project.invited.pop(account, None)
+        self._leave_projects(here, here.accounts(event.user))
         return True
+
+    def _withdraw(self, project: Project, account: str, at: int) -> bool:
+        """End an open invitation, which stays known for a while."""
+        invitation = project.invited.get(account)
+        if invitation is None or not invitation.is_open(at):
+            return False
+        project.invited[account] = replace(invitation, until=at)
+        return True
+
+    def _leave_projects(self, here: Tenant, accounts: Iterable[str]) -> None:
+        """Take DMs and sessions out of projects that their person is not in; isolated ones keep but don't pool them."""
+        for conversation in here.personal_conversations.values():
+            if conversation.project is None or conversation.owner not in accounts:
+                continue
+            project = here.projects[conversation.project]
+            if here.role(project, conversation.owner) is None:
+                conversation.pooled = False
+                conversation.project = project.key if project.isolated else None

@@ -1,17 +1,19 @@
 """Who reviews what others wrote: the namespaces in which composer.visibility lets a person approve and take back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from composer.errors import NotFound
 from composer.model import Conversation, Role, Trust, entries_namespace, profile_namespace, project_namespace
-from composer.visibility import reviewable
+from composer.visibility import PoolMember, reviewable
 from tests.unit.test_visibility_rules import (
     ALICE,
     BOARD,
     DM,
     GENERAL,
+    POOL,
     PROJECT,
     THREAD,
     WORK,
@@ -81,9 +83,12 @@ def test_what_is_written_in_a_dm_or_a_session_is_reviewed_by_its_person(
 @pytest.mark.parametrize("role", [Role.READ, Role.WRITE])
 def test_what_a_project_reads_of_a_session_is_not_for_its_person_to_review(role: Role, trust: Trust) -> None:
     own = (PROFILE,) if trust is Trust.MEMBER else ()
-    in_session = () if role is Role.WRITE else (WORK.namespace,)  # of a reader's session the project reads nothing
-    assert reviewed(WORK, pooled=True, trust=trust, project=project(role)) == ((*in_session, *own), ())
-    assert reviewed(WORK, pooled=False, trust=trust, project=project(role)) == ((WORK.namespace, *own), ())
+    for given in (True, False):  # in an earlier membership, or of a reader: the project reads nothing of the session
+        here = PoolMember(WORK.namespace, WORK.kind, private=False, pooled=given, owner_role=role)
+        in_session = () if given and role is Role.WRITE else (WORK.namespace,)
+        apollo = replace(project(role), members=(*POOL, here))
+        assert reviewed(WORK, pooled=True, trust=trust, project=apollo) == ((*in_session, *own), ())
+        assert reviewed(WORK, pooled=False, trust=trust, project=apollo) == ((WORK.namespace, *own), ())
     in_dm = (*own, ENTRIES) if own else ()
     assert reviewed(DM, pooled=True, trust=trust, project=project(role)) == ((DM.namespace, *in_dm), ())
 

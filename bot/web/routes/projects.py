@@ -250,10 +250,21 @@ async def list_project_invitations(call: Calling, id: uuid.UUID) -> Response:
 
 
 @router.post("/{id}/accept", summary="Accept an invitation to a project", status_code=204, responses=_DONE)
-async def accept_project_invitation(call: Calling, id: uuid.UUID) -> None:
+async def accept_project_invitation(
+    call: Calling,
+    id: uuid.UUID,
+    role: Annotated[
+        ProjectRoleName | None,
+        Query(
+            description="The role that is accepted, as the invitation shows it: 409 where it offers another by now. "
+            "Without it, 409 where the role was raised since it was first offered."
+        ),
+    ] = None,
+) -> None:
     """Join the project that one is invited to. From then on one's tools and questions are answered also from what its
     members wrote for it."""
-    await call.act(lambda tx, access: members.accept_over_api(tx, access, id, call.now), alone=True)
+    shown = None if role is None else Role(role)
+    await call.act(lambda tx, access: members.accept_over_api(tx, access, id, shown, call.now), alone=True)
 
 
 @router.post("/{id}/decline", summary="Decline an invitation to a project", status_code=204, responses=_DONE)
@@ -270,8 +281,8 @@ async def leave_project(
         bool, Query(description="Without it the only admin does not leave, and 409 says what would happen.")
     ] = False,
 ) -> None:
-    """What one wrote for it stays there until one forgets it. A project without an admin is its members': each may do
-    what an admin may."""
+    """What one wrote for it stays there until one forgets it; one's DMs and sessions leave it. A project without an
+    admin is its members': each may do what an admin may."""
     await call.act(lambda tx, access: members.leave_over_api(tx, access, id, call.now, confirmed=confirm), alone=True)
 
 

@@ -305,9 +305,9 @@ class AsyncNexus:
         """GET /v1/projects/{id}/invites"""
         return await self._items(f"/v1/projects/{_part(project)}/invites")
 
-    async def accept_project(self, project: str) -> None:
-        """POST /v1/projects/{id}/accept"""
-        await self.request("POST", f"/v1/projects/{_part(project)}/accept")
+    async def accept_project(self, project: str, role: str | None = None) -> None:
+        """POST /v1/projects/{id}/accept. `role`: the one that was shown; Conflict for another."""
+        await self.request("POST", f"/v1/projects/{_part(project)}/accept", params={"role": role})
 
     async def decline_project(self, project: str) -> None:
         """POST /v1/projects/{id}/decline"""

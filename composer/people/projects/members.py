@@ -5,8 +5,9 @@ Whoever changes it was judged (composer/rights/table.py), in the same transactio
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
 from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER
 from composer.errors import Conflict, NotFound
@@ -17,6 +18,8 @@ from composer.repositories.invites import Invite
 from composer.repositories.projects import ProjectMember
 from composer.rights.table import Act, leaving_alone
 from composer.visibility import EntryAccess, ProjectFacts
+
+WRITER_TOLD: Final = "What you say in sessions that you put into it all in it can recall."
 
 
 async def set_member(
@@ -36,9 +39,9 @@ async def set_member(
     opens_sessions = known is Role.READ and role is not Role.READ
     if known is not None and (not opens_sessions or await _is_same(tx, user.id, by)):
         await tx.projects.set_role(project.id, user.id, role)
-        await tx.invites.take(project.id, [user.id], now)
+        await tx.invites.withdraw(project.id, [user.id], now)
         return True
-    id = derived_id("project invite", str(project.id), str(user.id))
+    id = derived_id("project invite", str(project.id), str(user.id), str(role))
     await tx.invites.to_project(id, project.id, user.id, role, by, now)
     return False
 
@@ -49,23 +52,44 @@ async def remove_member(tx: Transaction, project: ProjectFacts, user: User, now:
         raise Conflict(
             f"{user.name} is the only admin of {project.slug}: they may leave (/nexus project leave {project.slug})."
         )
-    return await leave(tx, project.id, [user.id], now)
+    users = [user.id, *(await tx.people.linked_users([user.id])).get(user.id, ())]
+    withdrawn = await tx.invites.withdraw(project.id, users, now)
+    return await _end(tx, project.id, users) or withdrawn
 
 
 async def leave(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
     """Let a person leave a project, and decline what they are invited to in it; False for who is neither."""
     invited = await tx.invites.take(project, users, now)
-    return await tx.projects.remove_member(project, users[0]) or bool(invited)
+    return await _end(tx, project, users) or bool(invited)
 
 
-async def accept(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> Role:
+async def _end(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID]) -> bool:
+    """End a membership. The person's DMs and sessions leave the project with them: what they say there from now on is
+    in no pool, also when they are members again."""
+    removed = await tx.projects.remove_member(project, users[0])
+    await tx.conversations.leave_projects(users)
+    return removed
+
+
+async def accept(
+    tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], shown: Role | None, now: datetime
+) -> Role:
     """Make a person a member of a project that they are invited to, with all users that are, and return their role: the
-    best that is offered, or that they have. Raises NotFound."""
+    best that is offered, or that they have.
+
+    `shown` is the role that they accept, as they were shown it; who names none (None) accepts what was not raised since
+    they may have been. Raises NotFound, and Conflict where another role is offered by now.
+    """
     invited = await tx.invites.take(project, users, now)
     if not invited:
         raise NotFound(UNKNOWN_INVITE)
-    offered = {*invited.values(), await _role(tx, project, users[0])}
-    role = next(role for role in reversed(Role) if role in offered)
+    best = best_role(offer.role for offer in invited.values())
+    if shown is not best and (shown is not None or any(offer.raised for offer in invited.values())):
+        raise Conflict(
+            f"That invitation has changed: it offers the role {best} now. To accept it, name that role. "
+            f"{WRITER_TOLD if best.writes else ''}".rstrip()
+        )
+    role = best_role((best, await _role(tx, project, users[0])))
     for user in invited:
         await tx.projects.join(project, user, role)
     return role
@@ -116,11 +140,13 @@ async def leave_over_api(
     await leave(tx, id, access.users, now)
 
 
-async def accept_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> None:
+async def accept_over_api(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, shown: Role | None, now: datetime
+) -> None:
     """`accept` for a request over the API. Raises besides Refused for a tool or a key that may not."""
     require_writing(access)
     tx.audit.act_for(access.user)
-    await accept(tx, id, access.users, now)
+    await accept(tx, id, access.users, shown, now)
 
 
 async def decline_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> None:
@@ -129,6 +155,11 @@ async def decline_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, 
     tx.audit.act_for(access.user)
     if not await tx.invites.take(id, access.users, now):
         raise NotFound(UNKNOWN_INVITE)
+
+
+def best_role(roles: Iterable[Role | None]) -> Role:
+    """The one of these roles that may most; there is one."""
+    return max((role for role in roles if role is not None), key=list(Role).index)
 
 
 async def _role(tx: Transaction, project: uuid.UUID, user: uuid.UUID) -> Role | None:

@@ -124,7 +124,7 @@ async def _create(
     judge([Act.ASSIGN_SESSION], facts)
     opens = opening([Act.ASSIGN_SESSION], facts)
     tx.audit.act_for(owner.user, new.id)
-    await tx.conversations.assign_project(new.id, new.project.id, False)
+    await tx.conversations.assign_project(new.id, new.project.id, True)
     assigned = await tx.conversations.get(new.id)
     assert assigned is not None
     return assigned, opens
