@@ -142,8 +142,8 @@ class PoolMember:
     """A conversation that is assigned to a project now.
 
     `pooled`: the admin of this private room has agreed to pool it, or whose session this is put it there, in their
-    present membership. `owner_role`: the project role of the person whose session this is. `title`: the name of a public room;
-    the others are not named to the project's members.
+    present membership. `owner_role`: the project role of the person whose session this is. `title`: the name of a
+    public room; the others are not named to the project's members.
     """
 
     namespace: str

@@ -413,9 +413,7 @@ class Conversations:
         of. Those in an isolated one stay, since nothing may leave it, and are pooled there no more."""
         for row in await self._sql.fetch("conversations_leave_projects", user_ids=list(users)):
             if not row["isolated"]:
-                await self._audit.record(
-                    AuditAct.PROJECT_UNASSIGNED, conversation=row["id"], project=row["project_id"]
-                )
+                await self._audit.record(AuditAct.PROJECT_UNASSIGNED, conversation=row["id"], project=row["project_id"])
 
     async def ensure_members(
         self,

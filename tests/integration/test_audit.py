@@ -692,6 +692,7 @@ RECORDED: Final = {
     "web_session_insert",
     "web_sessions_end",
     "conversation_assign",
+    "conversations_leave_projects",
     "entry_file",
     "entry_update",
     "entries_return",

@@ -80,9 +80,7 @@ OPEN_ROOM = PoolMember("room:open", ConversationKind.ROOM, private=False, pooled
 CLOSED_ROOM = PoolMember("room:closed", ConversationKind.ROOM, private=True, pooled=False)
 CLOSED_POOLED = PoolMember("room:pooled", ConversationKind.ROOM, private=True, pooled=True)
 ANY_DM = PoolMember("dm:bob", ConversationKind.DM, private=False, pooled=True, owner_role=Role.ADMIN)
-MEMBERS_SESSION = PoolMember(
-    "session:bob", ConversationKind.SESSION, private=False, pooled=True, owner_role=Role.WRITE
-)
+MEMBERS_SESSION = PoolMember("session:bob", ConversationKind.SESSION, private=False, pooled=True, owner_role=Role.WRITE)
 EARLIER_SESSION = replace(MEMBERS_SESSION, namespace="session:bob2", pooled=False)  # of an earlier membership
 STRANGERS_SESSION = PoolMember("session:dave", ConversationKind.SESSION, private=False, pooled=True)
 POOL = (OPEN_ROOM, CLOSED_ROOM, CLOSED_POOLED, ANY_DM, MEMBERS_SESSION, EARLIER_SESSION, STRANGERS_SESSION)
