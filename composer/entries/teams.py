@@ -6,6 +6,7 @@ team are called in a transaction that is alone.
 """
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +33,7 @@ from composer.visibility import (
 
 MAX_TEAM_NAME_CHARS: Final = 80
 MAX_TEAMS: Final = 100  # that one person is in
+MAX_INVITES: Final = 50  # open ones by one person
 UNKNOWN_USER: Final = "There is no such user."
 UNKNOWN_INVITE: Final = "There is no such invitation."
 
@@ -104,9 +106,20 @@ async def invite(
         raise NotFound(UNKNOWN_USER)
     if facts.other_role is not None:
         raise BadInput("That person is a member of this team already.")
+    await require_few_invites(tx, access.users, team, user, now)
     id = derived_id("team invite", str(team), str(user), event)
     await tx.invites.to_team(id, team, user, access.user, now)
     return id
+
+
+async def require_few_invites(
+    tx: Transaction, by: Sequence[uuid.UUID], place: uuid.UUID, user: uuid.UUID, now: datetime
+) -> None:
+    """Return if a person (`by`) may invite a user to a team or project, which may be in place of an earlier invitation.
+    Raises BadInput where too many of theirs are open."""
+    found = await tx.invites.find(now, by=by)
+    if len([each for each in found if (each.team or each.project, each.user) != (place, user)]) >= MAX_INVITES:
+        raise BadInput(f"{MAX_INVITES} invitations of yours are open, which is the limit: withdraw one first.")
 
 
 async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> list[Invite]:

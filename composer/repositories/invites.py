@@ -85,10 +85,17 @@ class Invites:
         )
 
     async def find(
-        self, now: datetime, *, place: uuid.UUID | None = None, users: Sequence[uuid.UUID] = ()
+        self,
+        now: datetime,
+        *,
+        place: uuid.UUID | None = None,
+        users: Sequence[uuid.UUID] = (),
+        by: Sequence[uuid.UUID] = (),
     ) -> list[Invite]:
-        """The open invitations to a team or project, or those of a person to any, oldest first."""
-        return await self._sql.fetch_as(Invite, "invites_list", place_id=place, user_ids=list(users), now=now)
+        """The open invitations to a team or project, or those of a person to any, or by a person, oldest first."""
+        return await self._sql.fetch_as(
+            Invite, "invites_list", place_id=place, user_ids=list(users), by_ids=list(by), now=now
+        )
 
     async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, Offer]:
         """Delete a person's invitations to a team or project, which they answer. Returns those of their users that had

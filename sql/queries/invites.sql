@@ -25,8 +25,8 @@ WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id
 RETURNING user_id, role, raised, expires_at > :now AS open
 
 -- name: invites_list
--- List the open invitations to a team or project (`place_id`), or of a person to any, oldest first, each with who is invited
--- and who invited them.
+-- List the open invitations to a team or project (`place_id`), or of a person to any, or by a person (`by_ids`), oldest
+-- first, each with who is invited and who invited them.
 SELECT i.id, i.team_id AS team, i.project_id AS project, coalesce(t.name, p.slug) AS place,
        coalesce(p.isolated, false) AS isolated, i.role, i.user_id AS "user",
        u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
@@ -35,6 +35,7 @@ LEFT JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
 LEFT JOIN projects AS p ON p.tenant_id = i.tenant_id AND p.id = i.project_id
 JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
 LEFT JOIN users AS b ON b.tenant_id = i.tenant_id AND b.id = i.created_by
-WHERE i.tenant_id = :tenant_id AND (coalesce(i.team_id, i.project_id) = :place_id OR i.user_id = ANY (:user_ids::uuid[]))
+WHERE i.tenant_id = :tenant_id AND (coalesce(i.team_id, i.project_id) = :place_id OR i.user_id = ANY (:user_ids::uuid[])
+           OR i.created_by = ANY (:by_ids::uuid[]))
       AND i.expires_at > :now
 ORDER BY i.created_at, i.id

@@ -395,3 +395,18 @@ async def test_who_declined_is_invited_anew(stage: GatewayStage) -> None:
     await told(stage, "alice", "project decline handbook")
     await told(stage, "mallory", "project member add handbook alice write")
     assert "with the role write" in await told(stage, "alice", "project accept handbook")
+
+
+async def test_one_person_has_at_most_so_many_open_invitations(
+    stage: GatewayStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("composer.entries.teams.MAX_INVITES", 2)
+    for n in range(3):
+        await told(stage, "mallory", f"project create p{n}")
+    for n in range(2):
+        await told(stage, "mallory", f"project member add p{n} alice read")
+    with pytest.raises(BadInput, match="2 invitations of yours are open, which is the limit"):
+        await told(stage, "mallory", "project member add p2 alice read")
+    await told(stage, "mallory", "project member add p1 alice write")  # in place of the one before
+    await told(stage, "mallory", "project member remove p0 alice")
+    await told(stage, "mallory", "project member add p2 alice read")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER
+from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER, require_few_invites
 from composer.errors import Conflict, NotFound
 from composer.model import Role, User, derived_id
 from composer.people.projects.projects import judge_over_api, require_writing
@@ -41,6 +41,8 @@ async def set_member(
         await tx.projects.set_role(project.id, user.id, role)
         await tx.invites.withdraw(project.id, [user.id], now)
         return True
+    own = [by, *(await tx.people.linked_users([by])).get(by, ())]
+    await require_few_invites(tx, own, project.id, user.id, now)
     id = derived_id("project invite", str(project.id), str(user.id), str(role))
     await tx.invites.to_project(id, project.id, user.id, role, by, now)
     return False
