@@ -131,6 +131,26 @@ async def test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its
         assert await apply_migrations(url) == []
 
 
+@pytest.mark.parametrize("isolated", [True, False])
+@pytest.mark.parametrize("member", [True, False])
+async def test_the_session_of_who_has_left_a_project_has_left_it_too(
+    servers: Servers, owner: str, member: bool, isolated: bool
+) -> None:
+    async with own_database(servers, "old", owner) as url:
+        await fill(servers, url)
+        async with connected(database_url(servers.database_url, "old")) as connection:
+            await connection.execute("UPDATE conversations SET pooled = false")
+            await connection.execute("UPDATE projects SET isolated = $1", isolated)
+            if not member:
+                await connection.execute("DELETE FROM project_members")
+            await apply_migrations(url)
+            session = await connection.fetchrow(
+                "SELECT project_id IS NOT NULL AS is_in, pooled FROM conversations WHERE kind = 'session'"
+            )
+        assert session is not None
+        assert tuple(session) == (member or isolated, member)
+
+
 async def test_a_failed_upgrade_changes_nothing(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     async with own_database(servers, "old", "postgres") as url:
         await fill(servers, url)
