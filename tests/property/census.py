@@ -109,7 +109,7 @@ SECRETS: Final[Mapping[str, float]] = {
     "secret: erased": 32,
     "secret: for another vendor": 3.3,
     "secret: profile, shared": 15,
-    "secret: profile, private": 0.7,
+    "secret: profile, private": 0.3,
     "secret: project of others": 2.4,
     "secret: a project of the viewer's, elsewhere": 0.6,
     "secret: superseded": 0.6,

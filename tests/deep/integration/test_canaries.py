@@ -436,6 +436,7 @@ PROGRAM: Final = {
         *("timezone", "organisation", "workspace", "unchecked", "yes"),
     },
     "chat": {"user", "room", "dm", "session", "workspace", "sample", "platform"},  # piped, below; typed, in e2e
+    "web": {"user", "workspace", "sample"},  # serves until stopped; in integration/test_pages.py
     "play": {"script", "json_lines"},  # below
     "compose": {
         *(

@@ -77,7 +77,7 @@ async def test_a_person_who_loses_membership_is_shown_no_more_than_before(produc
             if not has <= had:
                 raise Broken("reference", name, f"after {loss} {viewer} is shown {sorted(has - had)} more")
     assert tried > DEMOTED
-    assert shown_less > DEMOTED // 10
+    assert shown_less >= DEMOTED // 10
 
 
 async def _shown(product: Product, name: str, world: World, viewer: Viewer) -> frozenset[str]:
