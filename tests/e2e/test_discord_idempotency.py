@@ -84,7 +84,7 @@ async def test_a_mentioned_person_is_added_to_a_project(
     for role in ({}, {"role": "read"}):
         filled = {"action": "add", "name": "apollo", "user": str(bob.id), **role}
         done = await answer_of(server, await server.invoke("nexus project member", room, ada, **filled))
-        assert "Bob is in apollo" in done
+        assert "Invited Bob to apollo" in done
     gap = await server.invoke("nexus project member", room, ada, action="add", name="apollo", role="read")
     assert await answer_of(server, gap) == "With role, fill in user too."
     query = "SELECT role FROM project_members WHERE user_id = $1"

@@ -82,7 +82,7 @@ async def test_a_mentioned_person_is_added_to_a_project(office: Office) -> None:
         await office.slack.command(office.general, office.alice, "project create apollo")
         for words in (f"add apollo <@{office.bob}>", f"add apollo <@{office.bob}|bob> read"):
             done = await office.slack.command(office.general, office.alice, f"project member {words}")
-            assert "bob is in apollo" in done.ack["text"]
+            assert "Invited bob to apollo" in done.ack["text"]
 
 
 async def test_a_room_gets_the_privacy_notice_once(office: Office) -> None:

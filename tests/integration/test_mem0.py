@@ -375,13 +375,13 @@ async def test_forgetting_a_message_erases_what_its_batch_gave_and_extracts_the_
     await office.post_messages(*MESSAGES)
     office.server.script += [
         extraction_reply(FACTS),
-        extraction_reply([{"text": "bob will write the notes", "sources": [2]}]),
+        extraction_reply([{"text": "bob writes the release notes", "sources": [2]}]),
     ]
     await office.extract()
     await office.harness.change(MESSAGES[1][1][:9], None)
     assert await office.texts() == [], "which message a statement came from, no model is trusted with"
     assert await office.extract() == 2
-    assert await office.texts() == ["bob will write the notes"]
+    assert await office.texts() == ["bob writes the release notes"]
     assert "parser" not in office.prompts_sent[-1]
 
 

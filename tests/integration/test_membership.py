@@ -212,6 +212,7 @@ async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_me
     assert "apollo" not in (await harness.command("bob", "/nexus project list", dm="nexus")).text
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
     await harness.command("bob", "/nexus project accept apollo", room="apollo")
+    await harness.command("bob", "/nexus project assign apollo", dm="nexus")
     assert SECRET in (await harness.command("bob", "/nexus why --details", dm="nexus")).text
 
 
