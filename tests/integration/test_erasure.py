@@ -166,7 +166,7 @@ async def test_an_answer_made_from_a_summary_goes_with_what_was_summarised(
 async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring, I earn so many thousand a year", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring: ninety-one thousand a year", id="said", **ROOM)
     harness.clock.tick(30 * 3600)
     model.says = ["Alice earns ninety-one thousand zqsummarised a year."]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
@@ -196,7 +196,7 @@ async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarnes
 async def test_an_answer_that_repeats_a_large_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring, I earn so many thousand a year", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring: ninety-one thousand a year", id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
     model.says = ["Alice earns ninety-one thousand zqsummarised a year. The weather was 7."]
