@@ -74,7 +74,7 @@ async def test_the_first_user_is_no_room_admin_but_whoever_manages_channels_is(
     assert "off" in await answer_of(server, await server.invoke("nexus memory set", room, chief, mode="off"))
 
 
-async def test_a_mentioned_person_is_added_to_a_project(
+async def test_a_mentioned_person_is_invited_to_a_project(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     bob = await server.add_member(guild, "Bob")
@@ -87,7 +87,7 @@ async def test_a_mentioned_person_is_added_to_a_project(
         assert "Invited Bob to apollo" in done
     gap = await server.invoke("nexus project member", room, ada, action="add", name="apollo", role="read")
     assert await answer_of(server, gap) == "With role, fill in user too."
-    query = "SELECT role FROM project_members WHERE user_id = $1"
+    query = "SELECT role FROM invites WHERE user_id = $1"
     assert await here._value(query, user_id(here.workspace, str(bob.id))) == "read"
 
 

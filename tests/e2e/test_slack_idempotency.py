@@ -75,7 +75,7 @@ async def test_the_first_user_is_no_admin_but_an_admin_of_the_workspace_is(offic
         assert "off" in (await office.slack.command(office.general, office.alice, "memory off")).ack["text"]
 
 
-async def test_a_mentioned_person_is_added_to_a_project(office: Office) -> None:
+async def test_a_mentioned_person_is_invited_to_a_project(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "hello")
         await running.settle()
