@@ -20,7 +20,6 @@ from bot.web.oauth.metadata import RESOURCE_PATH
 from bot.web.problems import RequestRefused
 from bot.web.state import WebState
 from composer.people.credentials.principal import GatewayKey, KeyPermission, Principal
-from composer.shares import act_for
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
@@ -86,7 +85,6 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
     if found is not None:
         request.state.key = str(found.id)
         await nexus.fair_use.admit(f"key:{found.id}")
-        act_for(found.tenant_id, found.id)  # it has a share of its own
         await _take_place(request, nexus)
     return found
 

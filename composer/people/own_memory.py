@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from composer.errors import BadInput, NotFound
+from composer.errors import NotFound
 from composer.memory.affected import ItemRef
 from composer.memory.forget import RETRACTED, Receipt, find_reach
 from composer.model import API, CONSOLE, DISCORD, SLACK
@@ -19,6 +19,7 @@ from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
+from composer.text.cursors import cursor_of, read_cursor
 from composer.visibility import Owned
 
 SHELVES: Final = ("preferences", "facts", "notes", "decisions")
@@ -81,12 +82,13 @@ async def own_items(
 ) -> OwnItems:
     """A page of the person's items, latest first. Raises BadInput for a cursor that no page gave."""
     if cursor is not None:
-        wanted = replace(wanted, before=_position(cursor))
+        wanted = replace(wanted, before=read_cursor(cursor))
     found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     page = found[:limit]
-    places, projects = await _around(tx, owned, page, presence)
+    joined = await tx.conversations.joined_ids(owned.users, presence)
+    places, projects = await _around(tx, owned, page, joined)
     items = [PlacedItem(item, named(item.namespace, places, projects, owned.users)) for item in page]
-    return OwnItems(items, _cursor(page[-1]) if len(found) > limit else None)
+    return OwnItems(items, cursor_of(page[-1].at, page[-1].id) if len(found) > limit else None)
 
 
 async def own_totals(tx: Transaction, owned: Owned, now: datetime) -> OwnTotals:
@@ -108,8 +110,8 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
     if not found:
         raise NotFound(UNKNOWN_ITEM)
     item = found[0]
-    places, projects = await _around(tx, owned, found, presence)
     joined = await tx.conversations.joined_ids(owned.users, presence)
+    places, projects = await _around(tx, owned, found, joined)
     traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES)
     return ItemDetails(
         item,
@@ -121,26 +123,10 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
 
 
 async def _around(
-    tx: Transaction, owned: Owned, items: Sequence[OwnItem], presence: Presence
+    tx: Transaction, owned: Owned, items: Sequence[OwnItem], joined: Sequence[uuid.UUID]
 ) -> tuple[list[OwnPlace], list[OwnProject]]:
-    joined = await tx.conversations.joined_ids(owned.users, presence)
     rooms = room_ids(item.namespace for item in items)
     return await tx.own_data.places(owned, rooms, joined), await tx.own_data.projects(owned)
-
-
-def _cursor(item: OwnItem) -> str:
-    return f"{item.at.isoformat()}_{item.id.hex}"
-
-
-def _position(cursor: str) -> tuple[datetime, uuid.UUID]:
-    at, _, id = cursor.rpartition("_")
-    try:
-        position = datetime.fromisoformat(at), uuid.UUID(hex=id)
-    except ValueError:
-        raise BadInput("That is not where a page of this list begins.") from None
-    if position[0].tzinfo is None:
-        raise BadInput("That is not where a page of this list begins.")
-    return position
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Invite:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedRole:
     """What an invitation offers: a role in a project (None: it is to a team), and whether an earlier one, which the
     person may have been shown, offered less."""
 
@@ -97,11 +97,13 @@ class Invites:
             Invite, "invites_list", place_id=place, user_ids=list(users), by_ids=list(by), now=now
         )
 
-    async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, Offer]:
+    async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, OfferedRole]:
         """Delete a person's invitations to a team or project, which they answer. Returns those of their users that had
         an open one, with what it offered."""
         rows = await self._sql.fetch("invites_take", place_id=place, user_ids=list(users), id=None, now=now)
-        taken = {row["user_id"]: Offer(row["role"] and Role(row["role"]), row["raised"]) for row in rows if row["open"]}
+        taken = {
+            row["user_id"]: OfferedRole(row["role"] and Role(row["role"]), row["raised"]) for row in rows if row["open"]
+        }
         return {user: taken[user] for user in sorted(taken)}
 
     async def withdraw(self, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:

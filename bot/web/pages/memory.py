@@ -80,7 +80,7 @@ async def show_memory(
     q: _Text = "",
     shelf: _Choice = None,
     tool: _Choice = None,
-    cursor: _Choice = None,
+    cursor: Annotated[str | None, Query(max_length=200)] = None,
     item: uuid.UUID | None = None,
 ) -> Response:
     """The list; for a script that asks for its rows alone, these."""

@@ -92,7 +92,7 @@ class Resolver:
             if hmac.compare_digest(stored, digest):
                 found = key
         if found is not None:
-            act_for(found.tenant_id, None)
+            act_for(found.tenant_id, found.id)  # it has a share of its own
         return found
 
     async def _web_session(self, text: str) -> Principal | None:
