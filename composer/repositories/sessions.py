@@ -79,11 +79,19 @@ class Sessions:
         self._sql = statements
 
     async def find(
-        self, owned: Owned, projects: Sequence[uuid.UUID] | None, *, limit: int, after: Place | None = None
+        self,
+        owned: Owned,
+        projects: Sequence[uuid.UUID] | None,
+        *,
+        id: uuid.UUID | None = None,
+        named: str | None = None,
+        limit: int,
+        after: Place | None = None,
     ) -> list[StoredSession]:
         """The sessions that hold a message, the one with the latest message first: at most `limit`, from those on that
-        come `after` (last_at, id) of another one."""
-        rows = await self._own("sessions_list", owned, projects, **_after(after), limit=limit)
+        come `after` (last_at, id) of another one. `id` lists that one alone, `named` those of a name and of the same
+        name with a number."""
+        rows = await self._own("sessions_list", owned, projects, **_after(after), id=id, named=named, limit=limit)
         return [StoredSession(_session(row, row["id"]), row["last_at"]) for row in rows]
 
     async def messages(

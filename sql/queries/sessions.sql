@@ -10,7 +10,8 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'session' AND c.user_id = ANY (:user
 
 -- name: sessions_list
 -- List a person's sessions that hold a message other than answers, the one with the latest message first, each with when
--- that was. Of a session that was forgotten, retracted answers are left.
+-- that was: all, the one of an `id`, or those `named` so or so with a number after it. Of a session that was forgotten,
+-- retracted answers are left.
 SELECT s.*, latest.at AS last_at FROM ({{session_rows}}) AS s
 CROSS JOIN LATERAL (
     SELECT m.at FROM messages AS m
@@ -18,6 +19,8 @@ CROSS JOIN LATERAL (
 ) AS latest
 WHERE (latest.at, s.id) < (coalesce(:before_at::timestamptz, 'infinity'),
                            coalesce(:before_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+      AND (:id::uuid IS NULL OR s.id = :id)
+      AND (:named::text IS NULL OR s.name = :named OR starts_with(s.name, :named || ' ('))
       AND EXISTS (SELECT FROM messages AS said
                   WHERE said.tenant_id = :tenant_id AND said.conversation_id = s.id AND NOT said.ephemeral
                         AND (said.agent_id IS NULL OR starts_with(said.external_id, 'post:')))

@@ -15,6 +15,7 @@ from bot.web import pages
 from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
+from bot.web.pages.ask import SHOWN_SESSIONS
 from bot.web.pages.assets import address_of, assets
 from bot.web.pages.memory import PAGE_ITEMS
 from composer.repositories.operations import Operation
@@ -310,6 +311,23 @@ async def test_a_conversation_in_a_project_is_answered_from_its_rooms(
     bob = await bob_of(harness, client)
     assert project not in await bob.page("/ask")
     assert (await bob.press("/ask", text="when is the launch?", project=project)).status_code == 404
+
+
+async def test_a_conversation_that_is_not_listed_any_more_goes_on_and_keeps_its_name(
+    harness: AppHarness, alice: Person
+) -> None:
+    await alice.page("/ask")
+    old = (await alice.press("/ask", text="hello there")).headers["location"]
+    for n in range(SHOWN_SESSIONS):
+        harness.clock.tick()
+        await alice.press("/ask", text=f"question {n}?")
+    harness.clock.tick()
+    assert old not in await alice.page("/ask")
+    assert "hello there" in await alice.page(old)
+    new = (await alice.press("/ask", text="hello there")).headers["location"]
+    assert new != old, "a new conversation is not the old one of its name"
+    await alice.press("/ask", text="and again?", session=old.rpartition("/")[2])
+    assert "and again?" in await alice.page(old)
 
 
 async def test_what_is_asked_and_added_on_pages_counts_as_over_the_api(harness: AppHarness, alice: Person) -> None:

@@ -17,10 +17,9 @@ from bot.web.pages.rendering import PAGE_HEADERS, page, render
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.sessions import EventKind, StoredQuestion
 from bot.web.state import WebState
-from composer.errors import NotFound
 from composer.people.credentials.issuing import require_valid
 from composer.people.credentials.principal import KeyPermission
-from composer.people.sessions.history import list_exchanges, list_sessions
+from composer.people.sessions.history import free_name, get_session, list_exchanges, list_sessions
 from composer.people.sessions.opening import NewSessionMessage
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
@@ -31,9 +30,8 @@ from composer.text.cleaning import clean_line, shorten
 ASK: Final = "/ask"
 MAX_QUESTION_CHARS: Final = 20_000
 MAX_TITLE_CHARS: Final = 60
-SHOWN_SESSIONS: Final = 100
+SHOWN_SESSIONS: Final = 12
 SHOWN_EXCHANGES: Final = 50
-UNKNOWN_CONVERSATION: Final = "There is no such conversation of yours: it was forgotten, or was never there."
 router = PageRouter(ASK)
 
 
@@ -121,9 +119,7 @@ async def _stream(
 async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
     """What the page shows besides the transcript. Raises NotFound where there is no such conversation."""
     sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
-    session = next((each for each in sessions if each.session.id == chosen), None)
-    if chosen is not None and session is None:
-        raise NotFound(UNKNOWN_CONVERSATION)
+    session = None if chosen is None else await get_session(reading.tx, owner, chosen)
     projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
     return {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
 
@@ -141,16 +137,11 @@ async def _said(
 ) -> NewSessionMessage:
     """What is said, in the conversation that was chosen, or in a new one, which is named by how it begins and may be in
     a project."""
-    sessions = (await list_sessions(tx, owner, limit=SHOWN_SESSIONS)).sessions
     id = uuid.uuid4().hex
     if chosen is None:
         title = shorten(clean_line(text, MAX_TITLE_CHARS * 2), MAX_TITLE_CHARS) or "…"
-        taken = {each.session.name for each in sessions}
-        numbered = (title if n == 1 else f"{title} ({n})" for n in range(1, len(taken) + 2))
-        return NewSessionMessage(text, None, next(name for name in numbered if name not in taken), project, id)
-    stored = next((each.session for each in sessions if each.session.id == chosen), None)
-    if stored is None:
-        raise NotFound(UNKNOWN_CONVERSATION)
+        return NewSessionMessage(text, None, await free_name(tx, owner, title), project, id)
+    stored = (await get_session(tx, owner, chosen)).session
     project = None if stored.project_id is None else str(stored.project_id)
     return NewSessionMessage(text, stored.agent, stored.name, project, id)
 

@@ -19,7 +19,9 @@ from composer.turn.explanation import explain_stored
 
 DEFAULT_SESSION_MESSAGES: Final = 50
 MAX_SESSION_MESSAGES: Final = 200
+UNKNOWN_SESSION: Final = "There is no such conversation of yours: it was forgotten, or was never there."
 UNKNOWN_TURN: Final = "There is no such turn."
+_MAX_SAME_NAME: Final = 1_000
 _USED: Final = (FACTS, LANDMARKS, SUMMARIES, RECALL, TOOLS)  # what a prompt holds besides the conversation itself
 
 
@@ -53,6 +55,28 @@ async def list_sessions(
     shown = found[:limit]
     more = cursor_of(shown[-1].last_at, shown[-1].session.id) if len(found) > limit else None
     return SessionPage(shown, more)
+
+
+async def get_session(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> StoredSession:
+    """One of the person's sessions. Raises NotFound."""
+    access = await owner.access(tx)
+    found = await tx.sessions.find(
+        visibility.owned_by_bearer(access), visibility.projects_of_sessions(access), id=id, limit=1
+    )
+    if not found:
+        raise NotFound(UNKNOWN_SESSION)
+    return found[0]
+
+
+async def free_name(tx: Transaction, owner: SessionOwner, title: str) -> str:
+    """A name for a new session: the title, with a number where the person has sessions that are called so."""
+    access = await owner.access(tx)
+    found = await tx.sessions.find(
+        visibility.owned_by_bearer(access), visibility.projects_of_sessions(access), named=title, limit=_MAX_SAME_NAME
+    )
+    taken = {each.session.name for each in found}
+    numbered = (title if n == 1 else f"{title} ({n})" for n in range(1, len(taken) + 2))
+    return next(name for name in numbered if name not in taken)
 
 
 async def list_exchanges(
