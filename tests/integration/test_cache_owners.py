@@ -223,7 +223,8 @@ WHO: Final = "ecilaqz"
 
 
 def holders() -> list[str]:
-    """The types of the objects of this process that hold a text with one of the two words. What runs is left out."""
+    """The objects of this process that hold a text with one of the two words, by type, and the text. What runs is left
+    out."""
     words = (WORD[::-1], WHO[::-1])
     gc.unfreeze()
     gc.collect()
@@ -234,7 +235,7 @@ def holders() -> list[str]:
         for held in gc.get_referents(each):
             text = held.decode("utf-8", "replace") if isinstance(held, bytes | bytearray) else held
             if isinstance(text, str) and any(word in text for word in words):
-                found.append(type(each).__name__)
+                found.append(f"{type(each).__name__}: {text[:80]!r}")
     gc.freeze()
     return found
 

@@ -66,8 +66,9 @@ async def test_a_person_who_loses_membership_is_shown_no_more_than_before(produc
             continue
         await product.play(name, world.events, rules.accepted)
         inside, _ = everyone(world, rules)
-        affected = [v for v in inside if v.user == loss.user or rng.random() < 0.1]
-        chosen = rng.sample(affected, min(3, len(affected)))
+        theirs = [v for v in inside if v.user == _loser(loss)]
+        others = [v for v in inside if v.user != _loser(loss) and rng.random() < 0.1]
+        chosen = rng.sample(theirs, min(3, len(theirs))) + others[:1]
         before = [await _shown(product, name, world, viewer) for viewer in chosen]
         await product.play(name, (loss,), [False])
         for viewer, had in zip(chosen, before, strict=True):
@@ -83,6 +84,10 @@ async def test_a_person_who_loses_membership_is_shown_no_more_than_before(produc
 async def _shown(product: Product, name: str, world: World, viewer: Viewer) -> frozenset[str]:
     asked = await product.ask(name, MAIN, viewer.user, viewer.spot, EVERYTHING, world.end + 60)
     return canaries(asked.text())
+
+
+def _loser(loss: Event) -> str:
+    return loss.who if isinstance(loss, Member) else loss.user
 
 
 def _loss(world: World, rules: Reference, rng: random.Random) -> Event | None:
