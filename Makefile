@@ -24,7 +24,7 @@ SYNC := $(CLIENT)/nexus_client/sync.py
 help: ## list the tasks
 	awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-setup: $(STAMP) ## make .venv from requirements.lock (other tasks do this when needed)
+setup: $(STAMP) $(SYNC) ## make .venv from requirements.lock (other tasks do this when needed)
 
 # Standard input stays untouched and standard output stays empty: both belong to `make chat`.
 # The project itself is installed as a link to this folder, without build isolation, so that nothing unpinned is fetched.
