@@ -14,7 +14,8 @@ from composer.ingest.tenants import configured_prices
 from composer.repositories.usage import Dimension
 from composer.rights.table import Act
 from composer.usage.budgets import states
-from composer.usage.report import figures_text, lines, operation_lines, total
+from composer.usage.report import figures_text, operation_lines, total
+from composer.usage.view import UsageSpan, model_usage
 
 EVERYONE: Final = "everyone"
 MAX_LINES: Final = 40
@@ -32,16 +33,13 @@ async def _usage(call: Call) -> CommandAnswer:
     prices, tenant = configured_prices(call.app.settings), call.workspace.tenant_id
     async with call.app.database.transaction(tenant, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        joined = await tx.conversations.joined_ids(owned.users, call.presence)
-        month = since.replace(day=1)
-        if EVERYONE in call.flags:
-            rows = await tx.usage.of_everyone(by, since, until, joined)
+        month, everyone = since.replace(day=1), EVERYONE in call.flags
+        found = await model_usage(tx, by, UsageSpan(since, until), owned, call.presence, everyone=everyone)
+        if everyone:
             spent = states(call.app.directory.budgets(tenant), await tx.usage.spent(_today(call)))
             totals, quotas = await tx.operations.of_everyone(month), await call.app.operations.quotas(tx, tenant)
         else:
-            rows, spent = await tx.usage.of_owner(by, since, until, owned, joined), []
-            totals, quotas = await tx.operations.of_owner(month, owned), []
-    found = lines(rows, by)
+            spent, totals, quotas = [], await tx.operations.of_owner(month, owned), []
     whose = "of everyone" if EVERYONE in call.flags else "in your name"
     span = f"from {since} until {until}"
     if not found:

@@ -31,6 +31,11 @@ class UsageLine:
         """The line for people."""
         return f"{self.name}: {figures_text(self.figures, prices)}"
 
+    @property
+    def tokens(self) -> int:
+        """Of prompts and completions together."""
+        return _tokens(self.figures)
+
 
 def lines(rows: Sequence[UsageRow], by: Dimension) -> list[UsageLine]:
     """One line for each thing, days in their order, else the most used first. All DMs are one line, and so are all

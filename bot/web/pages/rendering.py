@@ -15,7 +15,7 @@ from babel import Locale, negotiate_locale
 from babel.dates import format_date, format_datetime, format_time
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal
+from babel.numbers import format_compact_decimal, format_decimal
 from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -203,6 +203,16 @@ class Dates:
     def number(self, value: float) -> str:
         """A number with the reader's separators."""
         return str(format_decimal(value, locale=self._locale))
+
+    def compact(self, value: float) -> str:
+        """A large number in few characters, such as 1.2M."""
+        if value < 10_000:
+            return self.number(value)
+        return str(format_compact_decimal(value, fraction_digits=1, locale=self._locale))
+
+    def of_date(self, there: date) -> str:
+        """A date."""
+        return self._date(there)
 
     def _date(self, there: date) -> str:
         same_year = there.year == self._today().year

@@ -11,10 +11,22 @@ from bot.web.call import ApiCall, Calling
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.routes.usage import Months, UsageReport, months_since, usage_values
+from bot.web.routes.usage import (
+    By,
+    FirstDay,
+    LastDay,
+    Months,
+    UsageLines,
+    UsageReport,
+    months_since,
+    usage_lines,
+    usage_values,
+)
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
+from composer.repositories.usage import Dimension
 from composer.text.cursors import cursor_of, read_cursor
+from composer.usage.budgets import states
 
 router = Router("/v1/admin", tags=["admin"])
 MAX_AUDIT_PAGE: Final = 100
@@ -29,10 +41,25 @@ class QuotaUsage(BaseModel):
     most: int
 
 
-class WorkspaceUsage(UsageReport):
-    """What everyone used. `quotas` are those of the plan; none: nothing is limited."""
+class BudgetUsage(BaseModel):
+    """How much of a budget is used in this day or month (`per`): of a kind of work and by an agent, where it is for
+    one. `refused`: calls that it had no room for."""
 
+    per: str
+    kind: str | None
+    agent: str | None
+    tokens: int
+    used: int
+    refused: int
+
+
+class WorkspaceUsage(UsageReport):
+    """What everyone used. `plan` is its name, null where nothing is limited; `quotas` are those of the plan, and
+    `budgets` the limits of what models may use, as far as they are in tokens."""
+
+    plan: str | None
     quotas: list[QuotaUsage]
+    budgets: list[BudgetUsage]
 
 
 class UserFigures(BaseModel):
@@ -89,8 +116,34 @@ async def admin_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceU
     await call.app.operations.settle()
     async with call.reading() as (tx, _access):
         totals, models = await tx.operations.of_everyone(since), await tx.usage.by_month(since, None)
-        quotas = await _quotas(call, tx)
-    return WorkspaceUsage(**usage_values(call, since, totals, models), quotas=quotas)
+        quotas, spent = await _quotas(call, tx), await tx.usage.spent(_today(call))
+    tenant = call.principal.tenant_id
+    plan, budgets = call.app.directory.plan(tenant), states(call.app.directory.budgets(tenant), spent)
+    return WorkspaceUsage(
+        **usage_values(call, since, totals, models),
+        plan=None if plan is None else plan.name,
+        quotas=quotas,
+        budgets=[
+            BudgetUsage(
+                per=each.budget.period.value,
+                kind=None if each.budget.kind is None else each.budget.kind.value,
+                agent=each.budget.agent,
+                tokens=each.budget.tokens,
+                used=each.spent.tokens,
+                refused=each.refused,
+            )
+            for each in budgets
+            if each.budget.tokens is not None
+        ],
+    )
+
+
+@router.get("/usage/models", summary="Show what models used for everyone", response_model=UsageLines, responses=_ERRORS)
+async def admin_model_usage(
+    _: Admin, call: Calling, by: By = Dimension.DAY, since: FirstDay = None, until: LastDay = None
+) -> UsageLines:
+    """By day, agent, room, person, kind of work or model. Private rooms that the admin is not in are one line."""
+    return await usage_lines(call, by, since, until, everyone=True)
 
 
 @router.get("/users", summary="List people", response_model=UserFiguresList, responses=_ERRORS)
@@ -142,6 +195,10 @@ async def admin_figures(_: Admin, call: Calling) -> WorkspaceFigures:
 async def _quotas(call: ApiCall, tx: Transaction) -> list[QuotaUsage]:
     found = await call.app.operations.quotas(tx, call.principal.tenant_id)
     return [QuotaUsage(quota=each.quota, used=each.used, most=each.most) for each in found]
+
+
+def _today(call: ApiCall) -> date:
+    return call.now.astimezone(call.app.directory.zone(call.principal.tenant_id)).date()
 
 
 def _month(call: ApiCall) -> date:

@@ -12,7 +12,9 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Operation, Total
-from composer.repositories.usage import MonthOfModels
+from composer.repositories.usage import Dimension, MonthOfModels
+from composer.usage.report import UsageLine
+from composer.usage.view import model_usage, usage_span
 from composer.visibility import owned_by_bearer
 
 router = Router("/v1/usage", tags=["usage"])
@@ -62,6 +64,61 @@ async def show_usage(call: Calling, months: Months = 1) -> UsageReport:
         owned = owned_by_bearer(access)
         totals, models = await tx.operations.of_owner(since, owned), await tx.usage.by_month(since, owned)
     return UsageReport(**usage_values(call, since, totals, models))
+
+
+class UsageLineFigures(BaseModel):
+    """What models used for one day, agent, room, person, kind of work or model, by its name for people."""
+
+    name: str
+    calls: int
+    failures: int
+    refused: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+
+class UsageLines(BaseModel):
+    """What models used from one day until another: days in their order, else the most used first. All DMs are one line,
+    and so are all sessions, and all private rooms that the person is not in."""
+
+    since: date
+    until: date
+    by: Dimension
+    items: list[UsageLineFigures]
+
+
+By = Annotated[Dimension, Query(description="What to show it by.")]
+FirstDay = Annotated[date | None, Query(description="The first day; by default 30 days up to the last one.")]
+LastDay = Annotated[date | None, Query(description="The last day; by default today.")]
+
+
+@router.get(
+    "/models", summary="Show what models used for one", response_model=UsageLines, responses=documented(401, 403, 422)
+)
+async def show_model_usage(
+    call: Calling, by: By = Dimension.DAY, since: FirstDay = None, until: LastDay = None
+) -> UsageLines:
+    """One's own, by all of one's tools and accounts. It needs the permission manage."""
+    call.principal.require(KeyPermission.MANAGE)
+    return await usage_lines(call, by, since, until, everyone=False)
+
+
+async def usage_lines(
+    call: ApiCall, by: Dimension, since: date | None, until: date | None, *, everyone: bool
+) -> UsageLines:
+    """What models used for who asks, or for everyone."""
+    who, app = call.principal, call.app
+    span = usage_span(since, until, call.now.astimezone(app.directory.zone(who.tenant_id)).date())
+    presence = await app.memberships.of(who.tenant_id, who.user)
+    async with call.reading() as (tx, access):
+        found = await model_usage(tx, by, span, owned_by_bearer(access), presence, everyone=everyone)
+    items = [UsageLineFigures(name=each.name, **_figures(each)) for each in found]
+    return UsageLines(since=span.since, until=span.until, by=by, items=items)
+
+
+def _figures(line: UsageLine) -> dict[str, int]:
+    return {name: getattr(line.figures, name) for name in UsageLineFigures.model_fields if name != "name"}
 
 
 def months_since(call: ApiCall, months: int) -> date:

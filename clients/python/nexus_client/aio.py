@@ -366,6 +366,10 @@ class AsyncNexus:
         """GET /v1/usage: one's own, of the last months."""
         return cast(dict[str, Any], await self.request("GET", "/v1/usage", params={"months": months}))
 
+    async def model_usage(self, by: str = "day", **days: str) -> dict[str, Any]:
+        """GET /v1/usage/models: by day, agent, room, person, kind or model. Days: since, until."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/usage/models", params={"by": by, **days}))
+
     async def health(self) -> dict[str, Any]:
         """GET /v1/health: how long it takes to store, list and erase an entry."""
         return cast(dict[str, Any], await self.request("GET", "/v1/health"))
@@ -375,6 +379,10 @@ class AsyncNexus:
     async def admin_usage(self, months: int = 1) -> dict[str, Any]:
         """GET /v1/admin/usage: everyone's, of the last months, and the quotas."""
         return cast(dict[str, Any], await self.request("GET", "/v1/admin/usage", params={"months": months}))
+
+    async def admin_model_usage(self, by: str = "day", **days: str) -> dict[str, Any]:
+        """GET /v1/admin/usage/models: everyone's. Days: since, until."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/admin/usage/models", params={"by": by, **days}))
 
     def admin_users(self) -> AsyncIterator[dict[str, Any]]:
         """GET /v1/admin/users: everyone, page by page."""

@@ -15,7 +15,16 @@ from tests.support.harness import AppHarness
 pytestmark = pytest.mark.integration
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-PATHS: Final = ("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/waiting", "/tools", "/privacy")
+PATHS: Final = (
+    "/ask",
+    "/memory",
+    "/memory?shelf=facts",
+    "/memory?q=nothing+fits",
+    "/waiting",
+    "/tools",
+    "/usage",
+    "/privacy",
+)
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
