@@ -1,11 +1,9 @@
 """The Discord server for tests, seen by the real discord.py: it behaves as the real service does."""
 
 import asyncio
-import io
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -16,7 +14,7 @@ from discord import app_commands
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from tests.support.discord.gateway import HEARTBEAT, MESSAGE_CONTENT
+from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import TIMEOUT_SECONDS
@@ -24,7 +22,6 @@ from tests.support.waiting import TIMEOUT_SECONDS
 pytestmark = pytest.mark.e2e
 
 MESSAGES = "POST /channels/{channel_id}/messages"
-EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 
 
 class Recorder(discord.AutoShardedClient):
@@ -133,45 +130,6 @@ async def test_a_client_becomes_ready_and_knows_its_guild(
         assert opened == {"path": "/", "compress": "zlib-stream"}
 
 
-async def test_a_wrong_token_is_refused_by_rest_and_by_the_gateway(server: DiscordServer) -> None:
-    with pytest.raises(discord.LoginFailure):
-        await Recorder().start("wrong")
-    client = Recorder()
-    await client.login(server.token)
-    client.http.token = "revoked"
-    with pytest.raises(discord.ConnectionClosed) as caught:
-        await client.connect()
-    assert caught.value.code == 4004
-
-
-async def test_intents_that_are_disabled_in_the_portal_are_refused(server: DiscordServer) -> None:
-    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
-    with pytest.raises(discord.PrivilegedIntentsRequired):
-        await Recorder().start(server.token)
-
-
-async def test_a_plain_client_ends_when_its_first_connection_is_refused(server: DiscordServer) -> None:
-    server.gateway.refuse = 1
-    with pytest.raises(AttributeError):  # a bug of the library: a bot needs a supervisor
-        async with discord.Client(intents=discord.Intents.none()) as client:
-            await client.start(server.token)
-    assert server.gateway.count("refused") == 1
-
-
-async def test_guilds_are_assigned_to_shards_by_their_ids(server: DiscordServer) -> None:
-    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
-    rooms = [await server.add_channel(guild, "general") for guild in guilds]
-    async with connected(server, shard_count=2) as client:
-        await server.until(lambda: len(client.guilds) == 2)
-        assert {(g.id, g.shard_id) for g in client.guilds} == {(guilds[0].id, 0), (guilds[1].id, 1)}
-        for one in rooms:
-            assert one.guild
-            await server.post(one, one.guild.owner, one.guild.name)
-        await client.saw_text("Guild 0")
-        await client.saw_text("Guild 1")
-        assert len(client.all("message")) == 2
-
-
 # Losing the connection
 
 
@@ -203,48 +161,6 @@ async def test_messages_missed_while_disconnected_are_replayed_once(
         assert client.texts() == ["before", "after"] if "ends" in how else ["before", "missed", "after"]
 
 
-async def test_a_resumed_session_may_repeat_events(server: DiscordServer, room: Channel, ada: User) -> None:
-    async with connected(server) as client:
-        await server.post(room, ada, "once")
-        await client.saw_text("once")
-        server.gateway.replay_extra = 1
-        await server.disconnect(abrupt=True)
-        await client.saw("resumed")
-        assert client.texts() == ["once", "once"]
-
-
-async def test_messages_during_an_outage_are_only_in_the_history(
-    server: DiscordServer, room: Channel, ada: User
-) -> None:
-    async with connected(server) as client:
-        await server.go_down()
-        await server.post(room, ada, "missed")
-        await server.wait_for("refused")
-        await server.come_back()
-        await server.wait_for("identify", 2)
-        await server.post(room, ada, "after")
-        await client.saw_text("after")
-        assert client.texts() == ["after"]
-        assert [m.content async for m in client.room(room).history()] == ["after", "missed"]
-
-
-async def test_a_client_answers_a_request_for_a_heartbeat(server: DiscordServer) -> None:
-    async with connected(server):
-        had = server.gateway.count("heartbeat")
-        server.gateway.tell(HEARTBEAT)
-        await server.wait_for("heartbeat", had + 1)
-
-
-async def test_a_test_can_repeat_and_reorder_events(server: DiscordServer, room: Channel, ada: User) -> None:
-    async with connected(server) as client:
-        with server.rearranged(lambda events: events[::-1] * 2):
-            await server.post(room, ada, "one")
-            await server.post(room, ada, "two")
-        await server.post(room, ada, "end")
-        await client.saw_text("end")
-        assert client.texts() == ["two", "one", "two", "one", "end"]
-
-
 # Messages
 
 
@@ -261,22 +177,6 @@ async def test_two_posts_with_one_nonce_make_one_message(server: DiscordServer, 
         assert (await client.saw_text("hi")).nonce == "turn-1"
         assert (await client.room(room).fetch_message(reply.id)).nonce is None  # history does not show it
         assert (await client.room(room).send("hi", nonce="turn-2")).id != reply.id
-
-
-async def test_the_client_waits_after_a_429_between_edits(server: DiscordServer, room: Channel) -> None:
-    async with connected(server) as client:
-        message = await client.room(room).send("…")
-        server.fail(EDIT, 429, retry_after=0.2)
-        for count in range(1, 4):
-            await message.edit(content="word " * count)
-        assert [c.status for c in server.calls(EDIT)] == [429, 200, 200, 200]
-        first, second = server.calls(EDIT)[:2]
-        assert second.at - first.at >= 0.2
-        kept = server.world.channels[room.id].messages[message.id]
-        assert [text for _, text in kept.edits] == ["word", "word word", "word word word"]
-        server.fail(EDIT, 429, retry_after=0.1, scope="global")
-        await message.edit(content="end")
-        assert kept.content == "end"
 
 
 async def test_rate_limits_are_announced_and_enforced_as_by_discord(server: DiscordServer, room: Channel) -> None:
@@ -314,31 +214,6 @@ async def test_a_request_can_fail_before_or_after_its_effect(
         assert len(server.messages(room)) == 1
 
 
-async def test_a_request_can_hang(server: DiscordServer, room: Channel) -> None:
-    async with connected(server) as client:
-        server.fail(MESSAGES, "hang", effect=True)
-        sending = asyncio.create_task(client.room(room).send("hi"))
-        await server.wait_for_message(lambda m: m.content == "hi")
-        await server.until(lambda: server.calls(MESSAGES)[0].status == "hang")
-        assert not sending.done()
-        sending.cancel()
-
-
-async def test_edits_and_deletions_by_people_are_events(server: DiscordServer, room: Channel, ada: User) -> None:
-    async with connected(server) as client:
-        one, two, three = [await server.post(room, ada, text) for text in ("one", "two", "three")]
-        await server.unfurl(one)
-        assert (await client.saw("raw_message_edit")).message.edited_at is None
-        await server.edit(one, "uno")
-        edited = await client.saw("raw_message_edit", lambda e: e.message.content == "uno")
-        assert edited.message.edited_at
-        await server.delete(one)
-        assert (await client.saw("raw_message_delete")).message_id == one.id
-        await server.delete(two, three)
-        assert (await client.saw("raw_bulk_message_delete")).message_ids == {two.id, three.id}
-        assert server.messages(room) == []
-
-
 async def test_errors_have_discords_codes(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
     theirs = await server.post(room, ada, "mine")
     quiet = await server.add_channel(guild, "announcements")
@@ -370,45 +245,6 @@ async def test_errors_have_discords_codes(server: DiscordServer, guild: Guild, r
             assert (caught.value.status, caught.value.code) == (status, code)
 
 
-async def test_history_is_paged_in_both_directions(server: DiscordServer, room: Channel, ada: User) -> None:
-    start = datetime.now(UTC) - timedelta(days=2)
-    for n in range(230):
-        await server.post(room, ada, str(n), at=start + timedelta(minutes=n))
-    async with connected(server) as client:
-        channel = client.room(room)
-        newest = [int(m.content) async for m in channel.history(limit=None)]
-        assert newest == list(range(229, -1, -1))
-        after = start + timedelta(minutes=99, seconds=30)
-        assert [int(m.content) async for m in channel.history(limit=None, after=after)] == list(range(100, 230))
-        (last,) = [m async for m in channel.history(limit=1)]
-        assert abs(last.created_at - start - timedelta(minutes=229)) < timedelta(milliseconds=2)
-        routes = server.calls("GET /channels/{channel_id}/messages")
-        assert [c.query["limit"] for c in routes[:3]] == ["100", "100", "100"]
-
-
-async def test_typing_and_reactions_are_recorded(server: DiscordServer, room: Channel, ada: User) -> None:
-    message = await server.post(room, ada, "look")
-    async with connected(server) as client:
-        async with client.room(room).typing():
-            pass
-        assert [where for _, where in server.rest.typing] == [room.id]
-        await client.room(room).get_partial_message(message.id).add_reaction("👀")
-        assert message.reactions == {"👀": [server.bot]}
-        await server.react(message, ada, "🎉")
-        assert (await client.saw("raw_reaction_add", lambda r: r.user_id == ada.id)).emoji.name == "🎉"
-
-
-async def test_attachments_can_be_sent_and_received(server: DiscordServer, room: Channel, ada: User) -> None:
-    async with connected(server) as client:
-        await server.post(room, ada, files={"notes.txt": b"the engine weaves", "plan.png": b"\x89PNG"})
-        text, image = (await client.saw("message")).attachments
-        assert (text.content_type, image.content_type) == ("text/plain; charset=utf-8", "image/png")
-        assert await text.read() == b"the engine weaves"
-        await client.room(room).send("here", file=discord.File(io.BytesIO(b"woven"), filename="answer.txt"))
-        (sent,) = server.messages(room, server.bot)[0].attachments
-        assert (sent.filename, sent.content) == ("answer.txt", b"woven")
-
-
 # Who sees what
 
 
@@ -425,40 +261,6 @@ async def test_without_the_message_content_intent_only_dms_and_mentions_have_tex
         assert client.texts() == ["", f"{server.bot.mention} open", "direct"]
         assert client.all("message")[0].attachments == []
         assert [m.content async for m in client.room(room).history()] == [f"{server.bot.mention} open", ""]
-
-
-async def test_a_dm_is_answered_in_the_dm(server: DiscordServer, ada: User) -> None:
-    async with connected(server) as client:
-        await server.post(server.dm(ada), ada, "psst")
-        heard = await client.saw("message")
-        assert isinstance(heard.channel, discord.DMChannel)
-        await heard.channel.send("yes?")
-        await (await client.create_dm(discord.Object(ada.id))).send("also")
-        assert [m.content for m in server.messages(server.dm(ada))] == ["psst", "yes?", "also"]
-
-
-async def test_a_channel_that_becomes_private_sends_no_more_events(
-    server: DiscordServer, guild: Guild, room: Channel, ada: User
-) -> None:
-    async with connected(server) as client:
-        seen = client.room(room)
-        assert seen.permissions_for(seen.guild.default_role).view_channel
-        await server.make_private(room, [ada])
-        await client.saw("guild_channel_update")
-        assert not seen.permissions_for(seen.guild.default_role).view_channel
-        await server.post(room, ada, "behind the door")
-        with pytest.raises(discord.Forbidden):
-            await seen.send("hello?")
-        await server.make_public(room)
-        await server.post(room, ada, "open again")
-        await client.saw_text("open again")
-        assert client.texts() == ["open again"]
-        private = await server.add_channel(guild, "board", only=[ada])
-        await server.post(private, ada, "bot is in")
-        await client.saw_text("bot is in")
-        bob = await server.add_member(guild, "Bob")
-        with pytest.raises(ValueError, match="Bob does not see board"):
-            await server.post(private, bob, "let me in")
 
 
 async def test_private_threads_are_visible_only_to_their_members(
@@ -496,30 +298,6 @@ async def test_private_threads_are_visible_only_to_their_members(
             await message.channel.send("still here?")
 
 
-async def test_members_arrive_in_chunks_and_their_changes_as_events(
-    server: DiscordServer, guild: Guild, room: Channel
-) -> None:
-    for n in range(1500):
-        await server.add_member(guild, f"Member {n}")
-    async with connected(server, chunk_guilds_at_startup=True) as client:
-        seen = client.guilds[0]
-        assert len(seen.members) == 1502
-        bob = await server.add_member(guild, "Bob")
-        assert (await client.saw("member_join")).id == bob.id
-        admins = await server.add_role(guild, "admins", Permission.ADMINISTRATOR)
-        await server.set_roles(guild, bob, admins)
-        await client.saw("member_update")
-        member = seen.get_member(bob.id)
-        assert member
-        assert member.guild_permissions.administrator
-        await server.remove_member(guild, bob)
-        assert (await client.saw("raw_member_remove")).user.id == bob.id
-        fetched = [m.id async for m in seen.fetch_members(limit=None)]
-        assert len(fetched) == 1502
-        await server.remove_member(guild, server.bot)
-        await client.saw("guild_remove")
-
-
 # Commands
 
 
@@ -550,53 +328,6 @@ async def register(client: Recorder) -> None:
 
     client.tree.add_command(group)
     await client.tree.sync()
-
-
-async def test_a_deferred_command_is_answered_later(
-    server: DiscordServer, guild: Guild, room: Channel, ada: User
-) -> None:
-    async with connected(server, register) as client:
-        used = await server.invoke("nexus memory", room, ada, mode="on", who=ada)
-        await server.until(lambda: len(used.messages) == 2)
-        private, public = used.messages
-        assert used.answer == 5
-        assert (private.content, private.ephemeral) == ("memory on Ada", True)
-        assert (public.content, public.ephemeral) == ("for all to see", False)
-        assert server.messages(room) == [public]
-        await client.saw_text("for all to see")
-        assert client.texts() == ["for all to see"]
-        assert client.all("raw_message_edit") == []  # editing an ephemeral answer is no event either
-        with pytest.raises(LookupError):
-            await server.invoke("nexus memory", room, ada, mode="sideways")
-        with pytest.raises(LookupError):
-            await server.invoke("nexus fly", room, ada)
-
-
-async def test_autocompletion_clicks_and_modals_reach_the_client(
-    server: DiscordServer, room: Channel, ada: User
-) -> None:
-    async with connected(server, register) as client:
-        typing = await server.autocomplete("nexus forget", room, ada, "what", what="te")
-        choices = await server.until(lambda: typing.choices)
-        assert [c["value"] for c in choices] == ["tea", "teb"]
-        used = await server.invoke("nexus forget", room, ada, what="tea")
-        asked = await server.wait_for_message(lambda m: m.content == "Forget tea, really?")
-        assert used.original is asked
-        clicked = await server.click(asked, "yes", ada)
-        event = await client.saw("interaction", lambda i: i.id == clicked.id)
-        assert event.message.id == asked.id
-        await event.response.edit_message(content="Forgotten", view=None)
-        assert (asked.content, asked.components) == ("Forgotten", [])
-        again = await server.click(asked, "yes", ada)
-        event = await client.saw("interaction", lambda i: i.id == again.id)
-        form = discord.ui.Modal(title="Why?", custom_id="why")
-        form.add_item(discord.ui.TextInput(label="Reason", custom_id="reason"))
-        await event.response.send_modal(form)
-        sent = await server.submit(again, reason="no need")
-        event = await client.saw("interaction", lambda i: i.id == sent.id)
-        assert event.data["components"][0]["components"][0]["value"] == "no need"
-        await event.response.defer()
-        assert sent.answer == 6
 
 
 async def test_an_interaction_is_answered_once_and_in_time(server: DiscordServer, room: Channel, ada: User) -> None:

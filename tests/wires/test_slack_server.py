@@ -114,34 +114,6 @@ async def test_a_mention_arrives_as_two_events_and_is_answered(office: Office, w
         assert {attempt.outcome for attempt in office.slack.outbox.attempts} == {"acked"}
 
 
-@pytest.mark.parametrize("first", ["message", "app_mention"])
-async def test_the_two_events_of_a_mention_can_arrive_in_either_order(office: Office, first: Any) -> None:
-    office.slack.world.mention_first = first
-    async with office.socket():
-        await office.slack.post(office.general, office.alice, mention(office))
-        await office.slack.settled()
-        assert office.slack.outbox.attempts[0].payload["event"]["type"] == first
-
-
-async def test_three_deliveries_of_one_event_run_the_handler_three_times(office: Office) -> None:
-    async with office.socket():
-        office.slack.outbox.copies = 3
-        await office.slack.post(office.general, office.alice, "hi all")
-        await office.until("message", "message", "message")
-        assert len({attempt.payload["event_id"] for attempt in office.slack.outbox.attempts}) == 1
-
-
-async def test_delayed_events_arrive_in_the_order_that_the_test_chooses(office: Office) -> None:
-    async with office.socket():
-        office.slack.hold()
-        for text in ("one", "two"):
-            await office.slack.post(office.general, office.alice, text)
-        await office.slack.release(lambda held: held[::-1] + held[:1])
-        await office.slack.settled()
-        told = [attempt.payload["event"]["text"] for attempt in office.slack.outbox.attempts]
-        assert told == ["two", "one", "one"]
-
-
 @pytest.mark.parametrize("wire", ["socket", "http"])
 async def test_an_event_that_is_not_acknowledged_in_three_seconds_is_delivered_again(office: Office, wire: str) -> None:
     async with office.socket() if wire == "socket" else office.http():
@@ -193,20 +165,6 @@ async def test_only_requests_signed_by_slack_within_five_minutes_are_accepted(of
         assert office.kinds() == ["message"]
 
 
-async def test_a_stream_can_be_started_extended_and_stopped(office: Office) -> None:
-    ts = await office.slack.post(office.general, office.alice, "hi")
-    who = {"recipient_team_id": office.team.id, "recipient_user_id": office.alice}
-    stream = await office.client.chat_stream(channel=office.general, thread_ts=ts, buffer_size=1, **who)
-    await stream.append(markdown_text="one ")
-    await stream.append(markdown_text="two")
-    assert office.slack.texts(office.general) == ["one two"]
-    with pytest.raises(SlackApiError, match="streaming_state_conflict"):
-        await office.client.chat_update(channel=office.general, ts=str(stream.ts), text="no")
-    await stream.stop(markdown_text=" three")
-    assert office.slack.api.streams[0].pieces == ["one ", "two", " three"]
-    assert office.slack.messages(office.general)[-1]["thread_ts"] == ts
-
-
 async def test_an_expired_stream_keeps_its_text_and_can_be_updated(office: Office) -> None:
     ts = await office.slack.post(office.general, office.alice, "hi")
     client = office.client
@@ -226,82 +184,6 @@ async def test_an_expired_stream_keeps_its_text_and_can_be_updated(office: Offic
     await client.chat_update(channel=office.general, ts=made["ts"], text="one two")
     assert office.slack.texts(office.general) == ["one two"]
     assert office.slack.api.updates == [(office.general, made["ts"], "one two")]
-
-
-@pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_a_command_is_answered_immediately_and_up_to_five_times_later(office: Office, wire: str) -> None:
-    refused = []
-
-    @office.app.command("/nexus")
-    async def command(ack: Any, respond: Any, command: dict[str, Any]) -> None:
-        await ack(f"{command['text']} in {command['channel_name']}")
-        for number in range(6):
-            answer = await respond(text=f"{number}", response_type="in_channel" if number else "ephemeral")
-            refused.append(answer.status_code)
-
-    async with office.socket() if wire == "socket" else office.http():
-        answered = await office.slack.command(office.general, office.bob, "why")
-        assert (answered.ack["text"], answered.error) == ("why in general", "")
-        await office.slack.wait_for(lambda: len(refused) == 6)
-        assert refused == [200] * 5 + [404]
-        assert {said["text"] for said in office.slack.ephemerals(office.bob)} == {"why in general", "0"}
-        assert office.slack.texts(office.general) == ["1", "2", "3", "4"]
-        assert [response["text"] for response in answered.responses] == list("01234")
-        office.gate.clear()
-        late = asyncio.create_task(office.slack.command(office.general, office.bob, "why"))
-        await office.slack.wait_for(lambda: len(office.slack.outbox.attempts) > 5 and not late.done())
-        await office.slack.advance(3)
-        assert (await late).error == "operation_timeout"
-        office.gate.set()
-
-
-async def test_a_click_opens_one_modal_and_its_values_are_submitted(office: Office) -> None:
-    values, errors = [], []
-
-    @office.app.action("more")
-    async def clicked(ack: Any, body: dict[str, Any], client: AsyncWebClient, respond: Any) -> None:
-        await ack()
-        view = {"type": "modal", "callback_id": "form", "title": {"type": "plain_text", "text": "More"}, "blocks": []}
-        await client.views_open(trigger_id=body["trigger_id"], view=view)
-        try:
-            await client.views_open(trigger_id=body["trigger_id"], view=view)
-        except SlackApiError as error:
-            errors.append(error.response["error"])
-        await respond(text="done", replace_original=True)
-
-    @office.app.view("form")
-    async def submitted(ack: Any, view: dict[str, Any]) -> None:
-        values.append(view["state"]["values"])
-        await ack()
-
-    button = {"type": "button", "action_id": "more", "text": {"type": "plain_text", "text": "More"}}
-    async with office.socket():
-        blocks = [{"type": "actions", "elements": [button]}]
-        said = await office.client.chat_postMessage(channel=office.general, text="more?", blocks=blocks)
-        clicked_on = await office.slack.click(office.general, office.alice, said["ts"], "more")
-        await office.slack.wait_for(lambda: clicked_on.responses)
-        assert (office.slack.texts(office.general), errors) == (["done"], ["expired_trigger_id"])
-        (view,) = office.slack.api.views
-        await office.slack.submit(office.alice, view, {"b": {"a": {"value": "x"}}})
-        assert values == [{"b": {"a": {"value": "x"}}}]
-
-
-async def test_history_is_paged_newest_first_and_forward_from_a_known_message(office: Office) -> None:
-    stamps = [await office.slack.post(office.general, office.alice, f"m{number}") for number in range(5)]
-    reply = await office.slack.post(office.general, office.bob, "in thread", thread=stamps[0])
-    client, texts = office.client, []
-    async for page in await client.conversations_history(channel=office.general, limit=2):
-        texts.append([message["text"] for message in page["messages"]])
-    assert texts == [["m4", "m3"], ["m2", "m1"], ["m0"]]
-    texts.clear()
-    async for page in await client.conversations_history(channel=office.general, limit=2, oldest=stamps[1]):
-        texts.append([message["text"] for message in page["messages"]])
-    assert texts == [["m3", "m2"], ["m4"]]
-    thread = await client.conversations_replies(channel=office.general, ts=stamps[0], oldest=stamps[-1])
-    assert [message["ts"] for message in thread["messages"]] == [stamps[0], reply]
-    assert thread["messages"][0]["reply_count"] == 1
-    members = await client.conversations_members(channel=office.general, limit=2)
-    assert members["response_metadata"]["next_cursor"]
 
 
 async def test_a_token_allows_what_its_scopes_say_until_it_is_revoked(office: Office) -> None:
@@ -361,59 +243,6 @@ async def test_the_sdk_waits_after_a_429_and_limits_are_per_channel(office: Offi
     await office.client.chat_update(channel=office.general, ts=said["ts"], text="he")
 
 
-@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_a_connection_that_slack_asks_to_close_is_replaced(office: Office, reason: str) -> None:
-    async with office.socket():
-        connections = office.slack.outbox.connections
-        (old,) = connections
-        await office.slack.ask_to_reconnect(reason)
-        await office.slack.wait_for(lambda: connections and old not in connections)
-        await office.slack.post(office.general, office.alice, "hi")
-        await office.until("message")
-
-
-async def test_messages_during_an_outage_are_only_in_the_history(office: Office) -> None:
-    async with office.socket():
-        await office.slack.go_down()
-        await office.slack.wait_for(lambda: not office.slack.outbox.connections)
-        await office.slack.post(office.general, office.alice, "missed")
-        with pytest.raises(aiohttp.ClientError):
-            await office.client.chat_postMessage(channel=office.general, text="hello")
-        await office.slack.come_back()
-        await office.slack.wait_for(lambda: office.slack.outbox.connections)
-        await office.slack.post(office.general, office.alice, "back")
-        await office.until("message")
-        assert [event["text"] for event in office.seen] == ["back"]
-        assert [payload["event"]["text"] for payload in office.slack.outbox.missed] == ["missed"]
-        history = await office.client.conversations_history(channel=office.general)
-        assert [message["text"] for message in history["messages"]] == ["back", "missed"]
-
-
-async def test_each_event_is_sent_over_one_of_the_connections(office: Office) -> None:
-    async with office.socket(), office.socket():
-        for number in range(4):
-            await office.slack.post(office.general, office.alice, f"{number}")
-        await office.until(*["message"] * 4)
-        await office.slack.settled()
-        used = [attempt.connection for attempt in office.slack.outbox.attempts]
-        assert [used.count(connection) for connection in office.slack.outbox.connections] == [2, 2]
-
-
-async def test_an_event_that_was_sent_over_a_broken_connection_is_delivered_again(office: Office) -> None:
-    office.slack.outbox.ack_seconds = 60
-    async with office.socket():
-        office.gate.clear()
-        await office.slack.post(office.general, office.alice, "hi")
-        await office.slack.wait_for(lambda: any(c.waiting for c in office.slack.outbox.connections))
-        office.slack.drop_connections()
-        await office.slack.settled()
-        await office.slack.wait_for(lambda: office.slack.outbox.connections)
-        office.gate.set()
-        await office.slack.advance(60)
-        await office.slack.wait_for(lambda: office.slack.outbox.attempts[-1].outcome == "acked")
-        assert [attempt.retry for attempt in office.slack.outbox.attempts] == [0, 1, 2]
-
-
 async def test_changes_in_a_channel_have_slacks_events(office: Office) -> None:
     slack, general = office.slack, office.general
     slack.hold()
@@ -443,13 +272,6 @@ async def test_changes_in_a_channel_have_slacks_events(office: Office) -> None:
     ]  # fmt: skip
 
 
-async def test_a_reply_to_a_deleted_message_is_posted_in_the_channel(office: Office) -> None:
-    ts = await office.slack.post(office.general, office.alice, "hi")
-    await office.slack.delete(office.general, ts)
-    said = await office.client.chat_postMessage(channel=office.general, text="hello", thread_ts=ts)
-    assert "thread_ts" not in said["message"]
-
-
 async def test_messages_are_limited_as_by_slack(office: Office) -> None:
     said = await office.client.chat_postMessage(channel=office.general, text="x" * 40_001)
     assert len(said["message"]["text"]) == 40_000
@@ -472,63 +294,6 @@ async def test_a_request_can_fail_before_or_after_its_effect(
     assert len(office.slack.texts(office.general)) == posted
     await office.client.chat_postMessage(channel=office.general, text="hello")
     assert len(office.slack.texts(office.general)) == posted + 1
-
-
-async def test_the_sdks_own_retry_posts_twice_when_the_answer_is_lost(office: Office) -> None:
-    office.slack.fail("chat.postMessage", "reset", after=True)
-    await office.app.client.chat_postMessage(channel=office.general, text="hello")
-    assert office.slack.texts(office.general) == ["hello", "hello"]
-
-
-async def test_a_hanging_request_hangs_until_it_is_released(office: Office) -> None:
-    office.slack.fail("chat.postMessage", "hang", after=True)
-    asking = asyncio.create_task(office.client.chat_postMessage(channel=office.general, text="hello"))
-    await office.slack.wait_for(lambda: office.slack.texts(office.general))
-    assert not asking.done()
-    office.slack.release_hung()
-    with pytest.raises(aiohttp.ClientError):
-        await asking
-
-
-async def test_a_file_is_sent_to_the_app_and_a_login_page_to_everybody_else(office: Office) -> None:
-    ts = await office.slack.upload(office.general, office.alice, "notes.txt", b"plan", text="see")
-    (file,) = office.slack.world.channels[office.general].messages[ts]["files"]
-    about = (await office.client.files_info(file=file["id"]))["file"]
-    async with aiohttp.ClientSession() as session:
-        for headers, got in (({"Authorization": f"Bearer {office.team.bot_token}"}, b"plan"), ({}, b"<!DOCTYPE")):
-            async with session.get(about["url_private"], headers=headers) as response:
-                assert (await response.read()).startswith(got)
-
-
-async def test_get_form_and_json_requests_are_equivalent(office: Office) -> None:
-    url, args = f"{office.slack.base_url}users.info", {"user": office.bob}
-    headers = {"Authorization": f"Bearer {office.team.bot_token}"}
-    async with aiohttp.ClientSession(headers=headers) as session:
-        answers = [
-            await (await session.get(url, params=args)).json(),
-            await (await session.post(url, data=args)).json(),
-            await (await session.post(url, json=args)).json(),
-        ]
-    assert [answer["user"]["name"] for answer in answers] == ["bob"] * 3
-
-
-async def test_direct_messages_and_the_assistant_pane_have_events(office: Office) -> None:
-    office.slack.hold()
-    root = await office.slack.start_assistant_thread(office.team, office.alice, office.general)
-    im = await office.slack.add_im(office.team, office.alice)
-    await office.slack.post(im, office.alice, "hi", thread=root)
-    await office.slack.open_home(office.team, office.alice)
-    made = await office.client.chat_startStream(channel=im, thread_ts=root, markdown_text="well")
-    await office.slack.press_stop(im, office.alice, root)
-    with pytest.raises(SlackApiError, match="stopped_by_user"):
-        await office.client.chat_appendStream(channel=im, ts=made["ts"], markdown_text="no")
-    await office.client.assistant_threads_setStatus(channel_id=im, thread_ts=root, status="thinks")
-    events = [payload["event"] for payload in office.slack.outbox.held or []]
-    assert [event["type"] for event in events if not event.get("bot_id")] == [
-        "assistant_thread_started", "message", "app_home_opened", "agent_session_stopped",
-    ]  # fmt: skip
-    assert {event["channel_type"] for event in events if event["type"] == "message"} == {"im"}
-    assert office.slack.api.statuses[0][1]["status"] == "thinks"
 
 
 async def test_workspaces_share_only_the_connection(office: Office) -> None:

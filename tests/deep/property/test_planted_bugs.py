@@ -19,7 +19,6 @@ from bot.commands import forget
 from bot.importers import history
 from composer import visibility
 from composer.ingest.recording import Recording
-from composer.ingest.tenants import TenantDirectory
 from composer.layers import semantic
 from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
@@ -151,10 +150,6 @@ def _isolation_is_ignored(patch: Patch) -> None:
     patch.setattr(visibility, "effective_project", effective_project)
 
 
-def _everyone_is_a_member_of_the_project(patch: Patch) -> None:
-    patch.setattr(visibility, "effective_project", lambda now: now.project)
-
-
 def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
     """Plant Readables with one field changed."""
 
@@ -182,20 +177,11 @@ def _people_who_left_are_participants(patch: Patch) -> None:
     patch.setattr(visibility, "participants", people)
 
 
-def _anything_is_ones_own(patch: Patch) -> None:
-    in_sql("sharing_items", replacing("user_id = ANY (:user_ids::uuid[])", ":user_ids::uuid[] IS NOT NULL"))(patch)
-    patch.setattr(visibility.Owned, "admits", lambda owned, owner: True)
-
-
 def _an_account_forgets_alone(patch: Patch) -> None:
     async def identities(tx: Any, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         return (user,)
 
     patch.setattr(forget, "_identities", identities)
-
-
-def _nobody_waits(patch: Patch) -> None:
-    patch.setattr(TenantDirectory, "quarantine", lambda directory, tenant: frozenset())
 
 
 def _of_the_organisation_as(**changes: Any) -> Callable[[Patch], None]:
@@ -488,29 +474,6 @@ BUGS: Final = (
 
 # No world near their seeds shows these since sessions leave a project with their person, and invitations are accepted:
 # each needs a seed of its own again.
-TO_BE_FOUND_AGAIN: Final = (
-    Bug(
-        "who is no member reads the project in a DM or session",
-        _everyone_is_a_member_of_the_project,
-        {TWINS: 400_529, REFERENCE: 300_064},
-    ),
-    Bug(
-        "what somebody else wrote is shared",
-        _anything_is_ones_own,
-        {REFERENCE: 300_243},
-    ),
-    Bug("what a guest stores is used at once", _nobody_waits, {REFERENCE: 500_002, TWINS: 500_098}),
-    Bug(
-        "erasing a project leaves the threads of its rooms",
-        in_sql(
-            "erasable_select",
-            replacing("coalesce(r.project_id, c.project_id) = :project_id)", "c.project_id = :project_id)"),
-        ),
-        {REFERENCE: 703_245},
-    ),
-)
-
-
 CASES: Final = [pytest.param(bug, method, id=f"{bug.name}, {method}") for bug in BUGS for method in bug.found_by]
 
 
