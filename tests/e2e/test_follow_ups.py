@@ -196,15 +196,6 @@ async def test_a_follow_up_under_a_question_in_a_channel_of_slack_shows_the_mode
         assert office.model.answer in related
 
 
-async def test_two_people_who_talk_are_left_alone(talk: Talk) -> None:
-    async with talk.nexus():
-        await talk.ask("when is the launch?")
-        await talk.answers(1, "when is the launch?")
-        for who, text in (("bob", "is that so?"), ("ann", "I think so"), ("ann", "don't you?"), ("bob", "no")):
-            await talk.say(who, text)
-            await talk.answers(1, text)
-
-
 async def test_a_message_for_somebody_else_is_left_alone(talk: Talk) -> None:
     async with talk.nexus():
         for number, who in enumerate(("bob", ""), start=1):
@@ -224,20 +215,6 @@ async def test_other_bots_are_never_answered_and_what_comes_after_them_is_not_fo
         await talk.answers(1, "build 7 is green")
         await talk.say("ann", "at last")
         await talk.answers(1, "at last")
-
-
-async def test_an_admin_of_the_room_switches_it_off_and_on(talk: Talk) -> None:
-    async with talk.nexus():
-        await talk.ask("when is the launch?")
-        await talk.answers(1, "when is the launch?")
-        await talk.command("follow off")
-        await talk.say("ann", "and who leads it?")
-        await talk.answers(1, "and who leads it?")
-        await talk.ask("who leads it, then?")
-        await talk.answers(2, "who leads it, then?")
-        await talk.command("follow on")
-        await talk.say("ann", "why she?")
-        await talk.answers(3, "why she?")
 
 
 async def test_what_was_missed_is_answered_by_the_same_rule(talk: Talk) -> None:

@@ -137,38 +137,6 @@ async def test_two_questions_of_one_session_are_answered_in_order(sessions: Sess
     assert "the first question" in model.shown[-1], "the second answer knows of the first question"
 
 
-async def test_who_leaves_reads_the_answer_later(sessions: Sessions, model: Model) -> None:
-    alice, bob = await sessions.bearer("alice"), await sessions.bearer("bob")
-    model.gate, model.says = asyncio.Event(), ["it is there"]
-    asked = await sessions.ask(alice, "which is it?")
-    events = sessions.served.follow(asked, valid)
-    assert (await anext(events)).kind is EventKind.START
-    await events.aclose()
-    assert (await sessions.view(alice, asked.turn)).turn.state is TurnState.QUEUED
-    model.gate.set()
-    await sessions.app.turns.settle()
-    view = await sessions.view(alice, asked.turn)
-    assert (view.text, view.failed) == ("it is there", False)
-    for id in (asked.turn, uuid.uuid4()):
-        with pytest.raises(NotFound, match="There is no such turn"):
-            await sessions.view(bob, id)
-
-
-async def test_a_stream_ends_when_its_key_is_revoked(sessions: Sessions, model: Model) -> None:
-    alice = await sessions.bearer("alice")
-    model.gate = asyncio.Event()
-    asked = await sessions.ask(alice, "which is it?")
-    states = iter([True, True, False])
-
-    async def until_revoked() -> bool:
-        return next(states)
-
-    kinds = [event.kind async for event in sessions.served.follow(asked, until_revoked)]
-    assert kinds[-1] is EventKind.REVOKED
-    assert EventKind.ANSWER not in kinds
-    model.gate.set()
-
-
 async def test_a_stream_ends_once_its_session_is_forgotten_however_fast_its_model_writes(
     sessions: Sessions, model: Model
 ) -> None:
@@ -451,23 +419,6 @@ async def test_a_reminder_asked_for_in_a_session_is_posted_in_the_dm_of_the_acco
         agent = harness.app.directory.agents(alice.workspace.tenant_id)[0]
         dm, _ = await _own_dm(tx, access, agent, harness.clock.now())
         assert (await tx.conversations.workspace_of(dm))[0] == "console"
-
-
-async def test_bad_input_makes_nothing(sessions: Sessions, settings: Settings) -> None:
-    alice = await sessions.bearer("alice")
-    before = await fetch(settings, "SELECT count(*) FROM conversations")
-    for attempt in (
-        sessions.ask(alice, "  "),
-        sessions.ask(alice, "hello", agent="nobody"),
-        sessions.ask(alice, "hello", session=" "),
-        sessions.ask(alice, "hello", session="s\x00"),
-        sessions.ask(alice, "hello", session="s" * 1_000),
-        sessions.ask(alice, "hello", id="x" * 1_000),
-        sessions.ask(alice, "hello", id=" "),
-    ):
-        with pytest.raises(BadInput):
-            await attempt
-    assert await fetch(settings, "SELECT count(*) FROM conversations") == before
 
 
 async def test_lists_go_on_with_their_cursor(sessions: Sessions, harness: AppHarness) -> None:

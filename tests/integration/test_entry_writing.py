@@ -46,19 +46,6 @@ async def test_a_title_is_the_first_line_if_none_is_sent(hub: Hub) -> None:
     assert (await hub.get("alice", written.entry.id)).title == "Deploy on Fridays"
 
 
-async def test_a_repeated_request_stores_one_entry(hub: Hub) -> None:
-    first = await hub.write("alice", "once", event="r1")
-    again = await hub.write("alice", "once", event="r1")
-    assert (first.created, again.created) == (True, False)
-    assert await hub.titles("alice") == ["once"]
-
-
-async def test_the_origin_is_the_tool_that_asks(hub: Hub) -> None:
-    await hub.write("alice", "by a tool", "claude")
-    (entry,) = await hub.find("alice")
-    assert (entry.origin, entry.trust, entry.author) == ("claude", Trust.TOOL, "alice (claude)")
-
-
 async def test_the_same_writer_replaces_with_a_key_and_merges_metadata(hub: Hub) -> None:
     await hub.write("alice", "tabs zqold", "claude", key="style", metadata={"a": 1, "b": 1}, tags=["x"])
     written = await hub.write("alice", "spaces zqnew", "claude", key="style", metadata={"b": 2})
