@@ -24,8 +24,6 @@ from tests.support.databases import copy_cluster, database_url
 from tests.support.model_server import ModelServer
 from tests.support.program import Program, Ran
 
-pytestmark = pytest.mark.e2e
-
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
 
 

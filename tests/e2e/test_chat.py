@@ -13,8 +13,6 @@ import pytest
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()][0B]?)")
 
 

@@ -14,8 +14,6 @@ from tests.support.model_server import Hang, ModelServer, Say
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 CTRL_C = "\x03"
 
 

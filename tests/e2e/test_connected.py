@@ -8,8 +8,6 @@ from tests.support.discord.harness import Discord
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 
 async def test_discord_is_connected_while_every_shard_is(here: Discord) -> None:
     assert not await DiscordAdapter(here.app).connected()

@@ -21,8 +21,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.documents import docx, paragraph
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 POST = "POST /channels/{channel_id}/messages"
 SECRET = "the vault code is heliotrope-42"
 

@@ -19,8 +19,6 @@ from tests.support.discord.rest import Call
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 POST = "POST /channels/{channel_id}/messages"
 
 

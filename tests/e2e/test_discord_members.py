@@ -13,8 +13,6 @@ from tests.support.discord.model import NOTHING, Channel, Guild, Permission, Rol
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 CODE = "The code of the harbour is walrus."
 
 

@@ -18,8 +18,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 REMIND = Offer("Set the reminder", "/nexus remember Tom likes walnuts")
 
 

@@ -14,8 +14,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 
 class Talk(Protocol):
     """A thread of a platform, in which Ann, who may change its room, and Bob write."""

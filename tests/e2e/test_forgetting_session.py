@@ -9,8 +9,6 @@ from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
 
-pytestmark = pytest.mark.e2e
-
 FORGOTTEN = "We decided to launch on 12 June, because the table of open bugs is short."
 TALK = (
     "I am away at the end of the year",

@@ -24,7 +24,7 @@ from tests.support.model_server import ModelServer
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.timeout(90)
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"a sketch of the loom"
 JPEG = b"\xff\xd8\xff\xe0 a photo of the loom"

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.program import ROOT, Program
 
-pytestmark = pytest.mark.e2e
-
 PAGE = (ROOT / "docs" / "json-lines.md").read_text(encoding="utf-8")
 KEYS = {
     match[1]: set(re.findall(r"`([a-z_ ]+)`", match[2]))

@@ -3,8 +3,6 @@
 import secrets
 from datetime import UTC, datetime
 
-import pytest
-
 from composer.app import App
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
@@ -14,8 +12,6 @@ from tests.support.discord.model import Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
-
-pytestmark = pytest.mark.e2e
 
 
 async def key_of(app: App, workspace: Workspace, external_id: str, vendor: str | None = None) -> str:

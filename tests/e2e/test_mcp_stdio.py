@@ -18,8 +18,6 @@ from tests.support.mcp_clients import MODES, called
 from tests.support.program import Program, forked
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

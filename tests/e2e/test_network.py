@@ -24,7 +24,6 @@ from tests.support.slack.harness import office_on
 from tests.support.tool_office import call
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
 filtered = pytest.mark.skipif(not no_network.supported(), reason="needs Linux's filter of system calls")
 
 LOCAL = {"127.0.0.1"}  # where the tests' platforms and models listen

@@ -7,8 +7,6 @@ import pytest
 
 from tests.support.program import Program
 
-pytestmark = pytest.mark.e2e
-
 SOURCES = "/why there shows the sources of an answer."
 MESSAGE = {
     "type": "message",

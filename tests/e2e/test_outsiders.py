@@ -13,8 +13,6 @@ from tests.e2e.test_slack_privacy import rows
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 PARTNER: Final[dict[str, Any]] = {
     "team_id": "T0OTHER",
     "is_stranger": False,

@@ -26,8 +26,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

@@ -16,7 +16,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
 Broken = Literal["error", "malformed"]
 
 

@@ -3,7 +3,6 @@
 import json
 
 import asyncpg
-import pytest
 
 from composer.app import App
 from composer.settings import Settings
@@ -11,8 +10,6 @@ from tests.support.discord.harness import Discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
-
-pytestmark = pytest.mark.e2e
 
 
 async def make_due(app: App) -> None:

@@ -29,8 +29,6 @@ from tests.support.slack.harness import Office, Running, office_on
 from tests.support.slack.told import deleted
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 SECRET = "The vault code is heliotrope, as bob said."
 

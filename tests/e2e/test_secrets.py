@@ -26,8 +26,6 @@ from tests.support.databases import run_sql
 from tests.support.harness import START
 from tests.support.program import Program
 
-pytestmark = pytest.mark.e2e
-
 # Every setting that can hold a secret, with a mark of its own in it.
 SECRETS: Final = {
     "NEXUS_DATABASE_URL": "postgresql://nexus:zqdb-SECRET@127.0.0.1:1/nexus",

@@ -20,8 +20,6 @@ from composer.settings import Settings
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 
 def settings(tmp_path: Path, **given: str) -> Settings:
     return Settings.model_validate({"home": tmp_path, **given})

@@ -24,8 +24,6 @@ from tests.support.program import NEXUS, Program
 from tests.support.slack.harness import office_on
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 KEY = "sk-zqSECRET-key"
 
 

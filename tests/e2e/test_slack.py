@@ -18,8 +18,6 @@ from tests.support.documents import pdf
 from tests.support.program import ROOT
 from tests.support.slack.harness import Office, office_on
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

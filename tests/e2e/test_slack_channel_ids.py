@@ -16,8 +16,6 @@ from tests.support.erased_ids import find_remains
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.waiting import PLATFORM_SECONDS, until
 
-pytestmark = pytest.mark.e2e
-
 __all__ = ["nothing_kept"]  # a fixture
 
 

@@ -17,8 +17,6 @@ from tests.support.harness import open_harness
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 UPLOAD, SHARE = "files.getUploadURLExternal", "files.completeUploadExternal"
 
 

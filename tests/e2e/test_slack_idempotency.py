@@ -15,8 +15,6 @@ from composer.settings import Settings
 from tests.deep.e2e.test_slack_faults import CrashingStep
 from tests.support.slack.harness import Office, office_on
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

@@ -10,8 +10,6 @@ from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
 from tests.support.slack.routes import Breakage
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

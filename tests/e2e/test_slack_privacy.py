@@ -10,8 +10,6 @@ from bot.slack import directory
 from composer.settings import Settings
 from tests.support.slack.harness import Office, Running, office_on
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

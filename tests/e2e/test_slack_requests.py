@@ -17,8 +17,6 @@ from composer.settings import Settings
 from tests.support.harness import ManualClock
 from tests.support.slack.harness import Office, Running, office_on
 
-pytestmark = pytest.mark.e2e
-
 JSON: Final = {"Content-Type": "application/json"}
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 

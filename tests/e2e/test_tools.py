@@ -23,7 +23,7 @@ from tests.support.program import ROOT, Program, forked
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.timeout(90)
 
 STEPS = (
     Say(("Let me ", "look."), calls=[("recall", {"query": "harbour code"})]),

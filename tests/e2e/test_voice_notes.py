@@ -14,7 +14,7 @@ from tests.support.discord.server import DiscordServer
 from tests.support.model_server import ModelServer
 from tests.support.slack.harness import office_on
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.timeout(90)
 
 CLIP = b"OggS" + b"speech" * 100
 

@@ -10,8 +10,6 @@ from tests.support.discord.harness import Discord
 from tests.support.discord.model import Channel, User
 from tests.support.slack.harness import Office, office_on
 
-pytestmark = pytest.mark.e2e
-
 CARD = {"type": "rich", "title": "[FIRING] DiskFull", "description": "Disk of db-7 is full.", "fields": []}
 
 

@@ -14,8 +14,6 @@ from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 PATHS = ("/v1/admin/usage", "/v1/admin/users", "/v1/admin/figures")
 SECRET = "zqsecret"
 

@@ -13,8 +13,6 @@ from composer.usage.embedding import EmbeddingMeter
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 TALK = (
     "lunch is at noon", "the printer is out of paper", "I prefer tea in the morning", "the notes are in the wiki",

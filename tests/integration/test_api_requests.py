@@ -13,8 +13,6 @@ from composer.repositories.requests import Begun, NamedRequest
 from jobs.work import JobRun, expire
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 async def request(harness: AppHarness, key: str = "k1", body: bytes = b"POST /v1/entries {}") -> NamedRequest:
     await harness.say("alice", "hello", room="general")

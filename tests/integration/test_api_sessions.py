@@ -23,8 +23,6 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 AGENTS = (AgentSettings(model="gpt-4o"), AgentSettings(slug="scribe", name="Scribe", model="gpt-4o"))
 
 

@@ -7,8 +7,6 @@ import pytest
 from composer.errors import BadInput
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

@@ -11,8 +11,6 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 
 class Forgetting:
     """A model in whose time alice forgets something."""

@@ -31,8 +31,6 @@ from tests.support.databases import clone
 from tests.support.harness import AppHarness, open_harness
 from tests.support.program import Program
 
-pytestmark = pytest.mark.integration
-
 ALICE, BOB = "alice", "bob"
 ROOT: Final = Path(__file__).parents[2]
 

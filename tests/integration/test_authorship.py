@@ -15,8 +15,6 @@ from tests.support.exports import BOT, SlackZip, loaded, slack_said
 from tests.support.extraction import ROOM, ObedientServer, Office, extraction_reply, office_on
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.integration
-
 ALICE: Final = "I prefer tabs over spaces, and invoices are paid with a second signature."
 PREFERS: Final = "alice prefers tabs over spaces"
 STORED: Final = "SELECT author, text FROM memories WHERE superseded_by IS NULL ORDER BY author, text"

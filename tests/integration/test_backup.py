@@ -28,8 +28,6 @@ from tests.integration.test_credentials import new_key, redeem, resolve, signed_
 from tests.support.databases import EMPTY_TENANTS, database_url, run_sql, service_url
 from tests.support.harness import START, AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

@@ -11,8 +11,6 @@ from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
 from tests.support.harness import open_harness
 
-pytestmark = pytest.mark.integration
-
 MESSAGES = ("hello there, everyone", "I prefer tea in the morning", "the build of main.py is green again")
 
 

@@ -3,11 +3,7 @@
 import json
 import re
 
-import pytest
-
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 ROOM = {"room": "general"}
 OTHER = {"room": "rocket"}

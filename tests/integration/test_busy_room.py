@@ -2,12 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from composer.prompt.sections import Prompt
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 ROOM: dict[str, Any] = {"room": "general"}
 PAIRS = (("ann", "abe"), ("bea", "bob"), ("cat", "cal"), ("dot", "dan"))

@@ -26,7 +26,7 @@ from tests.support.harness import AppHarness
 from tests.support.mcp_clients import MODES, called, mcp_client
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 # As long, and of the same kinds of words.
 KNOWN: Final = "I resign on the third of December, case zqalpha: how do I tell the board?"

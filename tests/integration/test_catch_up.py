@@ -16,8 +16,6 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, BudgetSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 GENERAL = {"room": "general"}
 CABLE = "The crane needs a new cable before the harbour inspection."
 

@@ -40,8 +40,6 @@ from tests.unit.test_chat_exports import (
     zulip_said,
 )
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 def program(settings: Settings, tmp_path: Path) -> Program:

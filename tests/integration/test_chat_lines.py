@@ -30,8 +30,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 HINT = "; to get an answer, write @nexus in the message)"
 NOT_STORED = f"(not stored: you have opted out, or this room does not store it{HINT}"
 

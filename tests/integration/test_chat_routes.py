@@ -17,8 +17,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 AGENTS = (AgentSettings(model="gpt-4o"), AgentSettings(slug="scribe", name="Scribe", model="gpt-4o"))
 Events = list[tuple[str, dict[str, object]]]
 

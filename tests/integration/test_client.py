@@ -22,8 +22,6 @@ from tests.support.api import key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOT = Path(__file__).parents[2]
 
 

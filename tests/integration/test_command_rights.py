@@ -19,8 +19,6 @@ from composer.repositories.database import Transaction
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 # Rooms: lobby and cave are in no project, base is in apollo, camp in ares, which is isolated. cave is private.
 PLACES: Final[dict[str, dict[str, Any]]] = {
     "lobby": {"room": "lobby"},

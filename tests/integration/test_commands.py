@@ -13,8 +13,6 @@ from composer.errors import BadInput, Conflict, NexusError, NotFound, Refused
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

@@ -17,8 +17,6 @@ from composer.settings import Settings, load_settings
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 CONFIG = """
 [[agents]]
 slug = "nexus"

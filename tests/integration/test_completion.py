@@ -1,6 +1,5 @@
 """What the terminal completes while a command is typed."""
 
-import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
@@ -8,8 +7,6 @@ from bot.console.chat import Chat, ChatPosition
 from bot.console.line_editor import CommandCompleter
 from bot.script.places import place_of
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 
 async def completed(chat: Chat, typed: str) -> list[str]:

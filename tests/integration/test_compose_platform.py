@@ -8,8 +8,6 @@ from composer.model import ConversationKind, Incoming, Place
 from tests.support.harness import AppHarness
 from tests.support.program import Program
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def program(harness: AppHarness, tmp_path: Path) -> Program:

@@ -16,8 +16,6 @@ from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.model import Incoming
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM: dict[str, Any] = {"room": "general"}
 
 

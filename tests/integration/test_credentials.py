@@ -22,8 +22,6 @@ from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import connection_of
 
-pytestmark = pytest.mark.integration
-
 OWNER_KEY, CLAUDE_KEY = "o" * 40, "c" * 40
 
 

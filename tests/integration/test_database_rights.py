@@ -25,8 +25,6 @@ from sql.loader import queries
 from tests.support.databases import database_url, run_sql, service_url
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ACME, UMBRELLA = tenant_id("acme"), tenant_id("umbrella")
 OF_THE_OWNER = frozenset(
     {

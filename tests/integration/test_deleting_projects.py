@@ -11,8 +11,6 @@ from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 BACK = {"team": None, "project": None, "everyone": False, "former_member": False}
 

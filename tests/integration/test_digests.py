@@ -15,8 +15,6 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 GENERAL = {"room": "general"}
 TUESDAY = datetime(2026, 5, 5, 9, 0, tzinfo=UTC)
 TEXTS = (

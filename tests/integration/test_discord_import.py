@@ -38,8 +38,6 @@ from tests.support.exports import (
 )
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ann, ben = discord_person(ANN, "ann", nickname="Ann"), discord_person(BEN, "ben", nickname="Ben")
 agent = discord_person(NEXUS, "Nexus", bot=True)
 THREAD, CLOSED = "300", "301"

@@ -20,8 +20,6 @@ from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
 
-pytestmark = pytest.mark.integration
-
 AT_ONCE = Backoff(first_seconds=0.0)
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 

@@ -19,8 +19,6 @@ from tests.support.harness import START, AppHarness, ManualClock, open_harness
 from tests.support.mcp_office import Wiki, at, serving
 from tests.support.model_server import Fail, ModelServer
 
-pytestmark = pytest.mark.integration
-
 
 async def check(settings: Settings, name: str, at: datetime) -> Check:
     [found] = [each for each in await run_doctor(settings, clock=ManualClock(at)) if each.name == name]

@@ -18,8 +18,6 @@ from composer.text.passages import passages
 from tests.support.documents import HEADINGS, bomb, docx, paragraph, pdf, pptx, relations, xlsx, zipped
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 Reading = Callable[[str, bytes], Awaitable[DocumentText]]
 NINE = datetime(2026, 5, 2, 9)  # noqa: DTZ001 - Excel knows no zones
 

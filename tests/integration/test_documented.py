@@ -21,8 +21,6 @@ from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 
 class Thing(BaseModel):
     name: str

@@ -29,7 +29,7 @@ from tests.support.oauth import fields
 from tests.support.oauth_stage import ACCEPT, PUBLIC, SESSION, Nexus, address_of, open_nexus
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 WRITE = {"name": "write_entry", "arguments": {"content": "zqlate"}}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": WRITE}

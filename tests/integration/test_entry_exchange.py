@@ -20,8 +20,6 @@ from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

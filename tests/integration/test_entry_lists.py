@@ -24,8 +24,6 @@ from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import START
 from tests.support.stored_rows import Rows, Tag
 
-pytestmark = pytest.mark.integration
-
 
 async def filled(hub: Hub) -> None:
     await hub.write("alice", "first about budgets", "claude", kind="factual", tags=["a", "b"], session="s1")

@@ -16,8 +16,6 @@ from tests.integration.test_teams import manage, team_of
 from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains
 
-pytestmark = pytest.mark.integration
-
 
 async def prompt(hub: Hub, user: str, question: str, **place: str) -> str:
     composed = await hub.harness.compose(user, question, **place)

@@ -13,7 +13,6 @@ from composer.settings import Settings
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
 DAY = timedelta(days=1).total_seconds()
 
 

@@ -5,12 +5,9 @@ import uuid
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.support.api import bearer, key_of, person
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 
 async def written(client: httpx2.AsyncClient, token: str, path: str = "/v1/entries", /, **entry: Any) -> dict[str, Any]:

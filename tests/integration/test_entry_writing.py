@@ -20,8 +20,6 @@ from jobs.work import TRASH_DAYS
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 KEY = "AKIA" + "Z7Q2" * 4
 
 

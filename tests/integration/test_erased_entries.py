@@ -14,7 +14,7 @@ from tests.support.gateway import gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import called, mcp_client
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 
 @pytest.fixture

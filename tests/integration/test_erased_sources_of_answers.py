@@ -20,8 +20,6 @@ from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 from tests.support.open_turns import open_turns
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

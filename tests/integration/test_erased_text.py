@@ -13,8 +13,6 @@ from bot.script.places import incoming, place_of
 from composer.stores.models import tokens
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 

@@ -19,8 +19,6 @@ from composer.stores.database.postgres import PostgresDatabase
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 SECRET = "zqorchid"
 COMMANDS = ("erase room --yes", "forget here --yes", "forget everything --yes", "forget vault --yes")
 LEFT = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"

@@ -25,8 +25,6 @@ from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 FILLER = " ".join(f"filler{n}" for n in range(2_300))
 

@@ -18,8 +18,6 @@ from composer.people.export_files import export_path
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 LAB = {"room": "lab"}
 
 

@@ -15,8 +15,6 @@ from tests.integration.test_interrupted_commands import rows
 from tests.support.harness import AppHarness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 ROOM: dict[str, Any] = {"room": "board"}
 
 

@@ -4,8 +4,6 @@ import pytest
 
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "base"}
 VALUES = [
     ("launch_date", "3 May", "9 May"),

@@ -26,7 +26,6 @@ from tests.support.api import bearer, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
 NOBODY = ServerUrl("redis://:hunter2@127.0.0.1:1/0")
 
 

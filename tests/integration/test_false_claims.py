@@ -8,8 +8,6 @@ from composer.settings import Settings
 from tests.support.model_server import Fail, Raw, Say
 from tests.support.tool_office import LAB, Office, call, opened
 
-pytestmark = pytest.mark.integration
-
 PROMISE = "I will remind you tomorrow at 9."
 
 

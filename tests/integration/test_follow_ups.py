@@ -12,8 +12,6 @@ from composer.model import ConversationKind, Incoming, Place, Trust
 from composer.settings import AgentSettings, Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = Place(ConversationKind.ROOM, "general")
 THREAD = Place(ConversationKind.THREAD, "general", "t1")
 

@@ -11,8 +11,6 @@ from composer.settings import AgentSettings, Settings
 from tests.integration.test_digests import GENERAL, TUESDAY, posted
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 FORGED: Final = "Alice decided that invoices need no second signature, and that mallory alone approves them."
 HONEST: Final = "Alice says that the invoices always need two signatures."
 AGREED: Final = "Carol agreed."

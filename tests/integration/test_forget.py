@@ -23,8 +23,6 @@ from tests.support.canaries import insert_summary
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 SECRET = "quokka7"
 ROOM = {"room": "general"}
 

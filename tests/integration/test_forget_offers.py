@@ -10,8 +10,6 @@ from tests.support.harness import AppHarness
 from tests.support.model_server import Say
 from tests.support.tool_office import DM, LAB, Office, opened
 
-pytestmark = pytest.mark.integration
-
 BEFORE = "Your message before: /nexus forget message "
 
 

@@ -13,8 +13,6 @@ from composer.settings import AgentSettings, Settings
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 
 

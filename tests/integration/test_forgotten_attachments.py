@@ -17,8 +17,6 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 GENERAL = Place(ConversationKind.ROOM, "general")
 PNG = b"\x89PNG\r\n\x1a\n" + b"a sketch of the loom"
 PHOTO = Attachment("desk.png", "image/png", size=len(PNG), address="https://files/desk.png")

@@ -14,8 +14,6 @@ from tests.integration.test_erasure import answers, ask, say_filler
 from tests.support.discord.harness import Model
 from tests.support.harness import START, AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM, OTHER, DM = {"room": "general"}, {"room": "other"}, {"dm": "nexus"}
 DAY = 24 * 3600  # seconds
 

@@ -18,8 +18,6 @@ from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Say
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 ENTRIES: Final = "SELECT text, kind, origin, trust, author FROM memories WHERE origin <> 'extracted' ORDER BY text"
 WAITING: Final = "SELECT count(*) FROM gateway_exchanges WHERE learnt_at IS NULL"
 TEA: Final[list[Any]] = [{"role": "user", "content": "I prefer zqtea over coffee. What shall I drink?"}]

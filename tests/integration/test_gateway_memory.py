@@ -16,8 +16,6 @@ from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Say
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 VAULT: Final[list[Any]] = [{"role": "user", "content": "what is the vault behind?"}]
 TOOLS: Final[list[Any]] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
 

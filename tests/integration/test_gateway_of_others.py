@@ -13,8 +13,6 @@ from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Say
 from tests.support.projects import join_project
 
-pytestmark = pytest.mark.integration
-
 QUESTION: Final[list[Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "what is the vault behind?"},

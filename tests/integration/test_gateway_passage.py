@@ -26,8 +26,6 @@ from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_sta
 from tests.support.model_server import Fail, Hang, Raw, Say
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 OFF: Final = {"X-Nexus-Memory": "off"}
 HI: Final[list[Any]] = [{"role": "user", "content": "hi"}]
 

@@ -4,14 +4,11 @@ import secrets
 from datetime import timedelta
 
 import httpx2
-import pytest
 
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.gateway import ROUTES, GatewayStage, gateway_stage
-
-pytestmark = pytest.mark.integration
 
 
 async def _ask(stage: GatewayStage, route: tuple[str, str], headers: dict[str, str]) -> httpx2.Response:

@@ -23,8 +23,6 @@ from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
 from tests.support.open_turns import open_turns
 
-pytestmark = pytest.mark.integration
-
 IRC = """\
 === alice [n=alice@example] has joined #general
 [23:58] <alice> good evening

@@ -26,7 +26,6 @@ from composer.stores.clock import SystemClock
 from tests.support.waiting import TIMEOUT_SECONDS
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
 HOST = b"Host: localhost\r\nConnection: close\r\n"
 ERRORS: Mapping[str, NexusError] = {
     "missing": NotFound("There is no such entry."),

@@ -16,8 +16,6 @@ from tests.support.model_server import ModelServer, Say
 from tests.support.program import Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 MODEL = {"NEXUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "NEXUS_MODEL": "gpt-4o"}
 
 

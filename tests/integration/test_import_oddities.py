@@ -29,8 +29,6 @@ from tests.support.exports import (
 )
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 HELLO = slack_said("1777885200.000100", ALICE, "hello")
 CANVAS = [{"id": "F0C", "created": 1730000000, "title": "Notes", "mimetype": "application/vnd.slack-docs"}]
 APPLE = b"\x00\x05\x16\x07\x00\x02\x00\x00"

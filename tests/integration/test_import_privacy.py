@@ -12,8 +12,6 @@ from composer.settings import Settings
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 LOG = "[12:00] <alice> the release is on Friday\n[12:01] <bob> fine\n=== bob has quit\n"
 
 

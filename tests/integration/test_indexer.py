@@ -23,8 +23,6 @@ from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
-
 
 class InterruptedEmbedder(HashedWords):
     """Receives another message while it embeds for the first time."""

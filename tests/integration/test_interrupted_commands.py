@@ -24,8 +24,6 @@ from composer.workspace import room_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import release_locks
 
-pytestmark = pytest.mark.integration
-
 ROOM: Final[dict[str, Any]] = {"room": "board"}
 ERASING: Final = (
     "forget everything --yes",

@@ -25,8 +25,6 @@ from jobs.schedule import JOBS_BY_NAME, Job
 from jobs.work import JobRun
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -12,8 +12,6 @@ from tests.support.databases import run_sql
 from tests.support.harness import open_harness
 from tests.support.kept_database import KeptDatabase
 
-pytestmark = pytest.mark.integration
-
 TENANT = "INSERT INTO tenants VALUES (gen_random_uuid(), 'acme', now())"
 
 

@@ -22,8 +22,6 @@ from jobs import work
 from tests.integration.test_credentials import new_key, person, redeem, resolve, signed_in
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 async def dm(harness: AppHarness, text: str, user: str = "alice") -> str:
     return (await harness.command(user, f"/nexus {text}", dm="nexus")).text

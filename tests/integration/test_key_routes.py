@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import httpx2
-import pytest
 
 from bot.script.places import incoming, place_of
 from bot.web.credentials import COOKIE_ON_LOCALHOST
@@ -12,8 +11,6 @@ from composer.model import Trust
 from composer.people.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 NO_ADMIN = EVERY_PERMISSION - {"admin"}
 

@@ -8,9 +8,6 @@ import pytest
 from composer.errors import BadInput, NotFound, Refused
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
-
 ROOM: dict[str, Any] = {"room": "general"}
 
 

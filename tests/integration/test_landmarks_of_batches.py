@@ -9,8 +9,6 @@ from composer.settings import Settings
 from tests.integration.test_mem0 import FACTS, MESSAGES
 from tests.support.extraction import ROOM, Office, extraction_reply, office_on
 
-pytestmark = pytest.mark.integration
-
 BESIDE, STATED = MESSAGES[0][1][:9], MESSAGES[1][1][:9]  # the ids of messages; the decision was found in the others
 DECISION = str(FACTS[1]["text"])
 

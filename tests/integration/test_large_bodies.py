@@ -19,7 +19,6 @@ from composer.errors import BadInput
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
 JSON = {"Content-Type": "application/json"}
 
 

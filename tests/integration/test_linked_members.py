@@ -10,8 +10,6 @@ from composer.errors import Conflict, NotFound, Refused
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:

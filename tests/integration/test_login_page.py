@@ -18,8 +18,6 @@ from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 NOBODY = ServerUrl("redis://127.0.0.1:1/0")
 OWN = {"Sec-Fetch-Site": "same-origin"}
 

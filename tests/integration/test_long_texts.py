@@ -11,8 +11,6 @@ from composer.settings import Settings
 from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 LOG = "\n".join(f"entry{n} status{n % 7} nothing to report from host{n % 50}." for n in range(250))
 MINUTES = "\n\n".join(
     f"## Item {n}\nWe talked about item {n} and agreed to come back to it in spring." for n in range(90)

@@ -1,11 +1,8 @@
 """What is made of a message never has the keys that were in it; the message log keeps what was said."""
 
 import asyncpg
-import pytest
 
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"  # in two pieces, so that no scanner takes it for one
 CARD = "4111111111111111"

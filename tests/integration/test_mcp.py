@@ -19,7 +19,7 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import MODES, called, mcp_client
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 TOOLS = [
     "search",

@@ -14,8 +14,6 @@ from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 PAGE = "https://app.example.com"
 ASKS_LEAVE = {

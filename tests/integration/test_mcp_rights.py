@@ -20,7 +20,7 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import called, mcp_client
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 # What each is called with, about the things of alice's. What a tool may not be shown, no call may show it.
 CALLS: Final[dict[str, dict[str, str]]] = {

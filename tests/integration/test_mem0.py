@@ -24,8 +24,6 @@ from tests.support.extraction import ROOM, Office, extraction_reply, office_on
 from tests.support.harness import START, open_harness
 from tests.support.model_server import Fail, Hang, Raw, Reply, Say
 
-pytestmark = pytest.mark.integration
-
 FACTS = [
     {"text": "bob prefers tabs over spaces", "kind": "preference", "sources": [1]},
     {"text": "The team decided to ship the parser on 12 June", "kind": "decision", "sources": [2, 3]},

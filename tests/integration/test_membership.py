@@ -17,8 +17,6 @@ from composer.workspace import room_id, user_id
 from tests.support.canaries import ScriptedModel, place
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 SECRET = "quokka7"  # in every secret, and in no question
 QUESTION = "what about the vault?"
 

@@ -19,8 +19,6 @@ from composer.workspace import Workspace, room_id, user_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 CODE = "The code of the harbour is zqvault."
 QUESTION = "what is the code of the harbour?"
 UNSAID = "does not tell me now which private channels you are in"

@@ -19,8 +19,6 @@ from composer.repositories.memories import Memories, SupersededMemory
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 _numbers = itertools.count()
 

@@ -14,8 +14,6 @@ from composer.model import ConversationKind, Incoming, Place, Trust
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 CODE: Final = "The code of the harbour is zqvault."
 QUESTION: Final = "what is the code of the harbour?"

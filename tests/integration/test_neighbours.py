@@ -15,8 +15,6 @@ from composer.workspace import message_id, room_id
 from tests.support.harness import START
 from tests.support.receiver import HERE, TENANT, Receiver, open_receiver, said
 
-pytestmark = pytest.mark.integration
-
 LATER = START + timedelta(days=1)
 
 

@@ -3,12 +3,8 @@
 import re
 from datetime import timedelta
 
-import pytest
-
 from tests.support.harness import START, AppHarness
 from tests.support.receiver import said
-
-pytestmark = pytest.mark.integration
 
 PAIRS = [
     (

@@ -25,7 +25,7 @@ from tests.support.oauth import CALLBACK, App, allow, back, fields, parameters, 
 from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, Nexus, address_of, open_nexus
 from tests.support.web import served_at
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 ALL = ["entries:read", "entries:write", "projects:read", "teams:read"]
 WEB = "https://claude.example/callback"

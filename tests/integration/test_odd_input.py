@@ -24,8 +24,6 @@ from tests.support.exports import (
 )
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM: Final = {"room": "general"}
 DEEP: Final = "[" * 300 + "]" * 300
 COMMANDS: Final = {

@@ -22,8 +22,6 @@ from composer.stores.models.openai_chat import LENGTH_NOTE, REASONING_ROOMS, Ope
 from composer.stores.models.openai_embedder import OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 
-pytestmark = pytest.mark.integration
-
 KEY = "sk-secret-4711"
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus.", "test-model", 8000, reply_tokens=77)
 PROMPT = (

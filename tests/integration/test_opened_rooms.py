@@ -18,8 +18,6 @@ from composer.turn.answers import ROOM_OPENED
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, RecordedDelivery, open_harness
 
-pytestmark = pytest.mark.integration
-
 CAVE = {"room": "cave"}
 
 

@@ -39,8 +39,6 @@ from tests.support.openid_provider import (
 )
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 PUBLIC: Final = "https://nexus.example.com"
 CALLBACK: Final = f"{PUBLIC}/login/openid/done"
 SESSION: Final = "__Host-nexus"

@@ -26,8 +26,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 MAY: Final = date(2026, 5, 1)
 # What neither writes nor reads memory: credentials, teams, projects, settings, figures, models.
 NOT_COUNTED: Final = (

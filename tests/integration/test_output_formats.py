@@ -9,8 +9,6 @@ import pytest
 from composer.settings import Settings
 from tests.support.program import Program
 
-pytestmark = pytest.mark.integration
-
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 LAYERS = {"resolve", "working", "episodic", "semantic", "structured", "pack"}
 

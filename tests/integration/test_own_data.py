@@ -13,8 +13,6 @@ from composer.people.export_document import Export
 from composer.repositories import own_data
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 SCHEMA = Path(__file__).parents[2] / "docs" / "export.schema.json"
 ROOM, CAVE, DM = {"room": "general"}, {"room": "cave"}, {"dm": "nexus"}
 

@@ -16,8 +16,6 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 DAY: Final = 86_400
 DEFAULTS = {
     "recall": True,

@@ -19,8 +19,6 @@ from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 from tests.support.tool_office import Office, call, opened
 
-pytestmark = pytest.mark.integration
-
 ROOM: Final[dict[str, Any]] = {"room": "general"}
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 NEW_YORK, BERLIN, TOKYO = "America/New_York", "Europe/Berlin", "Asia/Tokyo"

@@ -16,8 +16,6 @@ from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 from tests.support.stored_rows import NOW, Rows, Tag
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 LIMIT = 100  # more than there are
 KINDS = ("memories", "facts", "landmarks", "pending", "summaries", "reminders")

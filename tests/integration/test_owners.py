@@ -23,8 +23,6 @@ from tests.support.api_sessions import Sessions, valid
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 
 class Gated:
     """A model that answers once its gate is open."""

@@ -17,8 +17,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 DM = {"dm": "nexus"}
 
 

@@ -22,8 +22,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 WRITING = OF_TOOL | {Grants.WRITE_PROJECTS}
 

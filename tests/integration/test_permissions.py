@@ -19,8 +19,6 @@ from composer.rights.relations import ActorFacts
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 CAVE: dict[str, Any] = {"room": "cave"}
 
 

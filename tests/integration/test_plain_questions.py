@@ -10,8 +10,6 @@ from composer.settings import AgentSettings, Settings
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM: Final[dict[str, Any]] = {"room": "general"}
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 TALK: Final = (  # day of May 2026, hour, who, where, what

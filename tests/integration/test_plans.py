@@ -32,8 +32,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_clients import called, mcp_client
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 Open = Callable[..., AbstractAsyncContextManager[tuple[AppHarness, httpx2.AsyncClient]]]
 
 

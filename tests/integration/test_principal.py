@@ -14,8 +14,6 @@ from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 OF_TOOLS = ["/v1/agent/x", "/v1/query/x", "/v1/whoami/x", "/v1/health/x", "/mcp/x"]
 OF_PEOPLE = ["/v1/x", "/v1/agents", "/v1/queryx", "/mcpx", "/v1/health2", "/v1/agent"]
 

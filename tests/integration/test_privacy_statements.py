@@ -13,8 +13,6 @@ from composer.workspace import room_id, thread_id
 from tests.support.harness import START
 from tests.support.receiver import AGENTS, GENERAL, HERE, TENANT, Receiver, connection_of, said
 
-pytestmark = pytest.mark.integration
-
 THREAD = Place(ConversationKind.THREAD, "general", thread="t1")
 
 

@@ -13,8 +13,6 @@ from composer.settings import Settings
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 
-pytestmark = pytest.mark.integration
-
 DM: Final = {"dm": "nexus"}
 VAULT: Final[list[Any]] = [{"role": "user", "content": "what is the vault behind?"}]
 

@@ -6,12 +6,9 @@ from collections import Counter
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.support.api import bearer, key_of, person
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 ROOM = {"room": "general"}
 

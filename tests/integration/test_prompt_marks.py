@@ -16,8 +16,6 @@ from composer.workspace import tenant_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.integration
-
 OTHER: Final = "umbrella"
 MARK: Final = re.compile(r"\A\[[0-9a-f]{16}\]\n")
 

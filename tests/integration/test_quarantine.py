@@ -16,8 +16,6 @@ from composer.memory.forget import Receipt
 from composer.model import Trust
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM: dict[str, Any] = {"room": "general"}
 NOTHING = "Nothing waits here for your approval."
 

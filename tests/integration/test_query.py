@@ -20,8 +20,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 def harness(answering: AppHarness) -> AppHarness:

@@ -18,8 +18,6 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import TENANT, connection_of
 
-pytestmark = pytest.mark.integration
-
 LARGE: Final = ("messages", "episodes", "recall_index", "recall_terms")
 MESSAGES: Final = [
     ("alice", "the launch of apollo is on friday"),

@@ -18,8 +18,6 @@ from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 QUESTION = {"question": "where is the vault?", "answer": True}
 Act = Callable[[], Awaitable[object]]
 

@@ -10,8 +10,6 @@ from tests.races.erasures import APART, ERASURES
 from tests.races.stage import ErasureAct, Moment, Write, open_stage, play
 from tests.races.writes import WRITES
 
-pytestmark = pytest.mark.integration
-
 
 def test_every_table_has_words_or_has_none() -> None:
     assert registry.tables() == registry.WITH_WORDS | registry.WITHOUT_WORDS

@@ -31,8 +31,6 @@ from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.receiver import Receiver, said
 
-pytestmark = pytest.mark.integration
-
 NOW = START + timedelta(days=10)
 WIDTH = 32
 ROOM, ALICE, BOB, AGENT = (uuid.UUID(int=n) for n in range(1, 5))

@@ -2,14 +2,10 @@
 
 import re
 
-import pytest
-
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.repositories.explanations import MessageAddress
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 GENERAL = {"room": "general"}
 YOURS = re.compile(r"\[yours: ((?:message|item) \w+)\]")

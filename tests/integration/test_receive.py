@@ -22,8 +22,6 @@ from tests.support.lock_waits import until_stopped
 from tests.support.open_turns import open_turns
 from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiver, said
 
-pytestmark = pytest.mark.integration
-
 
 async def test_a_message_is_stored_unchanged(receiver: Receiver) -> None:
     files = (Attachment("plan.txt", "text/plain", "the plan"), Attachment("photo.png", "image/png"))

@@ -28,8 +28,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
 from tests.support.program import forked
 
-pytestmark = pytest.mark.integration
-
 MESSAGES = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
 Before = Callable[[int], Awaitable[None]]
 

@@ -19,8 +19,6 @@ from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 GENERAL = {"room": "general"}
 HOUR = 3600.0
 WAITING_LOCKS = "SELECT count(*) FROM pg_locks WHERE NOT granted"

@@ -13,8 +13,6 @@ from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 
-pytestmark = pytest.mark.integration
-
 T = TypeVar("T")
 LAB = {"room": "lab"}
 ASSIGN = "project assign apollo --yes"

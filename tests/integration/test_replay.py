@@ -14,8 +14,6 @@ from composer.people import replay as replaying
 from composer.settings import Settings, TenantSettings
 from tests.support.harness import AppHarness, ManualClock, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

@@ -14,8 +14,6 @@ from composer.repositories.deliveries import Destination
 from tests.integration.test_opened_rooms import Screen
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 class Moody(Screen):
     """A platform that fails at the posts that `errors` names."""

@@ -19,8 +19,6 @@ from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 QUESTION: Final = "what is the code of the harbour?"
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 VAULT: Final[dict[str, Any]] = {"room": "vault"}

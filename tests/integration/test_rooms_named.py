@@ -9,8 +9,6 @@ import pytest
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 OPS: Final = (
     (20, 9, "dave", "The backup of the blue cluster failed at night."),  # Friday

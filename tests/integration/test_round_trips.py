@@ -23,8 +23,6 @@ from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 from tests.support.receiver import BOARD, Receiver, said
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -29,8 +29,6 @@ from tests.support.discord.harness import Model
 from tests.support.gateway import ROUTES as GATEWAY_ROUTES
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ANYBODY: Final = "anybody"
 PEOPLE: Final = "people"
 TOOLS: Final = "people and their tools"

@@ -14,8 +14,6 @@ from tests.support import runs
 from tests.support.databases import copy_cluster
 from tests.support.program import ROOT
 
-pytestmark = pytest.mark.integration
-
 # Begins a test run in the given folder, starts servers and a program in it, prints their pids, and waits.
 RUN = """
 import subprocess, sys

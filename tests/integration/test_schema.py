@@ -18,8 +18,6 @@ from tests.support.databases import database_url, service_url
 from tests.support.schema_dump import dump
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 ACME, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 # Tables of the installation, not of one tenant. None of them contains text of a person.
 OF_NO_TENANT = {"deployment", "job_runs", "oauth_clients", "schema_migrations", "tenants"}

@@ -13,8 +13,6 @@ from tests.support.mcp_office import Wiki, at, office_with, serving
 from tests.support.model_server import Say
 from tests.support.tool_office import LAB, Office, call
 
-pytestmark = pytest.mark.integration
-
 Act = Callable[[Office], Awaitable[object]]
 CAVE: Final[dict[str, Any]] = {"room": "cave", "private": True}
 

@@ -24,8 +24,6 @@ from tests.support.model_server import Say
 from tests.support.tool_office import DM, LAB, Office, call
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 Act = Callable[[Office], Awaitable[object]]
 CODES: Final = Attachment("codes.txt", "text/plain", "the vault opens with walnut7", 28, "https://files/codes.txt")
 PROJECT: Final = ("project create apollo", "project assign apollo --yes")

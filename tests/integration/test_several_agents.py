@@ -10,8 +10,6 @@ from composer.settings import Settings, load_settings
 from composer.workspace import agent_id
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 CONFIG = """
 [[agents]]
 slug = "nexus"

@@ -30,8 +30,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 ANN, BOB, CAT = uuid.UUID(int=11), uuid.UUID(int=12), uuid.UUID(int=13)
 CONNECTIONS = 8

@@ -34,8 +34,6 @@ from tests.support.exports import (
 )
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 WHOLE = {
     "general/2026-05-04": [
         slack_said("1777885200.000100", ALICE, "<@UBOB> we launch &lt;Friday&gt; in <#CGENERAL|general>, <@UNEXUS>"),

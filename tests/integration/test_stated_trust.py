@@ -14,8 +14,6 @@ from composer.repositories.imports import ImportRun
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 def on(harness: AppHarness, platform: str) -> Workspace:
     """A workspace of a chat platform in the harness's tenant."""

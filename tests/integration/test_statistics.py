@@ -13,8 +13,6 @@ from tests.support.api import key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 # Of tenants' tables: columns of texts that hold words and ids of ours, or of platforms, and no text of a person.
 OURS: Final = frozenset(
     {

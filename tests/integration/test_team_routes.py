@@ -3,13 +3,10 @@
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.support.api import bearer, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 
 async def team_of(

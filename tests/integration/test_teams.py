@@ -14,8 +14,6 @@ from composer.model import EVERY_VENDOR, TeamRole, team_namespace
 from composer.visibility import Grants
 from tests.support.entries import OF_PERSON, Hub
 
-pytestmark = pytest.mark.integration
-
 
 async def manage(
     hub: Hub, name: str, act: Callable[..., Awaitable[Any]], *given: Any, vendor: str = EVERY_VENDOR

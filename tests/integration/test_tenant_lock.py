@@ -23,8 +23,6 @@ from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 
-pytestmark = pytest.mark.integration
-
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 PEOPLE: Final = ("alice", "bob", "carol", "dave")
 ROOMS: Final = ("den", "lab", "hall")

@@ -11,8 +11,6 @@ from composer.turn.respond import Responder
 from tests.support.model_server import Say
 from tests.support.tool_office import DM, LAB, Office, call, opened
 
-pytestmark = pytest.mark.integration
-
 OPEN = "SELECT text, state FROM reminders"
 ASKED = "@nexus please remind me in 20 minutes to water the plants"
 SET = call("remind", when="in 20 minutes", text="Water the plants!")

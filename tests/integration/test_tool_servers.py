@@ -23,8 +23,6 @@ from tests.support.model_server import Fail, ModelServer, Say
 from tests.support.tool_office import DM, LAB, Office, call, prompt_of
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
-
 OWN = ["recall", "read_more"]
 MEMORIES = "SELECT text FROM memories WHERE kind = 'note'"
 

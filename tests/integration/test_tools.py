@@ -16,8 +16,6 @@ from composer.turn.reading import Reader
 from tests.support.model_server import Fail, Say
 from tests.support.tool_office import DM, LAB, Office, call, opened, prompt_of
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

@@ -29,8 +29,6 @@ from tests.support.open_turns import open_turns
 from tests.support.receiver import DM, HERE, TENANT, Receiver, said
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 
 def minute(number: float) -> datetime:
     return START + timedelta(minutes=number)

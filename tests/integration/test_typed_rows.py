@@ -12,12 +12,9 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import asyncpg
-import pytest
 
 import composer
 from sql.loader import queries
-
-pytestmark = pytest.mark.integration
 
 ROOT: Final = Path(composer.__file__).parent
 TYPES: Final = {

@@ -26,8 +26,6 @@ from tests.integration.test_slack_import import WHOLE
 from tests.support.exports import BOT, GENERAL, NEXUS, TEAM, SlackZip, loaded
 from tests.support.harness import START, AppHarness
 
-pytestmark = pytest.mark.integration
-
 SECRET = "zqxwal"  # in what the run brings, and nowhere else
 
 

@@ -38,8 +38,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.stored_rows import NOW, WIDTH, Rows, Tag
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 QUESTIONS = (
     {"question": "budget launch", "limit": 50, "budget": 16_000},
     {"question": "budget launch", "limit": 50, "budget": 300},

@@ -30,8 +30,6 @@ from tests.support.embedder import HashedWords
 from tests.support.harness import START, open_harness
 from tests.support.schema_dump import dump
 
-pytestmark = pytest.mark.integration
-
 ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
 # The tables that the upgrade drops.
 DROPPED: Final = frozenset(

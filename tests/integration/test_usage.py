@@ -36,8 +36,6 @@ from tests.support.harness import START, AppHarness, open_harness
 from tests.support.model_server import Fail, ModelServer, Raw, Say
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
-
 ROOM: dict[str, Any] = {"room": "general"}
 DM: dict[str, Any] = {"dm": "nexus"}
 PRICES = {"m": PriceSettings(input=Decimal(1), cached_input=Decimal("0.1"), output=Decimal(10))}

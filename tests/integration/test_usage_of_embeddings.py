@@ -31,8 +31,6 @@ from tests.support.harness import AppHarness
 from tests.support.model_server import Fail, Raw, Say
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 REMOTE: Final = "e5-remote"
 OF_EMBEDDINGS: Final = """
     SELECT a.slug, c.kind AS place, p.name, u.model, u.calls, u.failures, u.refused, u.estimated,

@@ -25,8 +25,6 @@ from tests.support.model_server import Fail, ModelServer, Raw
 from tests.support.tool_office import Office
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 CLIP = b"OggS" + b"speech" * 100
 SPOKEN = "the vault opens with the heron key"
 DM = place_of(None, "nexus", None, None, None, None)

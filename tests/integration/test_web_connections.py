@@ -19,7 +19,6 @@ from bot.web.problems import add_problems
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 BEGUN = {
     "nothing": b"",

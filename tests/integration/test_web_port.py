@@ -31,7 +31,6 @@ from composer.stores.database.working_cache import RedisWorkingCache
 from tests.support.harness import AppHarness, open_harness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
 Client = httpx2.AsyncClient
 
 

@@ -7,8 +7,6 @@ import pytest
 from bot.script.places import incoming, place_of
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

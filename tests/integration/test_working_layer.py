@@ -32,8 +32,6 @@ from composer.workspace import message_id, room_id, user_id
 from tests.support.harness import START
 from tests.support.receiver import GENERAL, HERE, TENANT, Receiver, said
 
-pytestmark = pytest.mark.integration
-
 ROOM = room_id(HERE, "general")
 
 

@@ -10,8 +10,6 @@ from composer.errors import NotFound
 from composer.model import CONSOLE
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 async def test_whoever_left_out_the_workspace_is_told_which_there_are(harness: AppHarness) -> None:
     await harness.say("alice", "hello", room="general", workspace="zoo")

@@ -13,8 +13,6 @@ from composer.model import EVERY_VENDOR
 from tests.support.entries import OF_PERSON, Hub
 from tests.unit.test_relevance import candidate, found
 
-pytestmark = pytest.mark.integration
-
 PAIRS = [
     ("My car stands in garage B, spot 14.", "where do I park?"),
     ("The launch is on Friday.", "when do we ship?"),

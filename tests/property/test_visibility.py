@@ -42,7 +42,6 @@ from tests.property.setting import PEOPLE
 from tests.property.trace import MAIN
 from tests.property.worlds import large
 
-pytestmark = pytest.mark.property
 in_module = pytest.mark.asyncio(loop_scope="module")
 
 # The predicate of every recall statement, by itself.

@@ -10,7 +10,7 @@ from tests.property.product import Product
 from tests.property.trace import Forget, Say, Spot
 from tests.property.worlds import World
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORLDS = 42  # one of 41 is large
 PAIRS = 20

@@ -7,7 +7,6 @@ import uuid
 from datetime import UTC, datetime
 from itertools import count
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -102,7 +101,6 @@ def section(prompt: Prompt, name: str) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(whatever())
-@pytest.mark.property
 def test_the_prompt_has_exactly_our_sections_lines_and_marks(given_input: PromptInput) -> None:
     prompt = pack(given_input, COUNTER)
     content = "\n".join(message.content for message in prompt.role_messages)

@@ -97,7 +97,6 @@ def test_ordinary_talk_ids_and_hashes_are_not_masked(text: str) -> None:
 
 
 @given(st.text(st.sampled_from("AKIA0 41:/@-.eyJsk_\n"), max_size=200))
-@pytest.mark.property
 def test_masking_twice_changes_nothing_more(text: str) -> None:
     assert mask(mask(text)) == mask(text)
 

@@ -130,7 +130,6 @@ WORDS = st.sampled_from(VOCABULARY)
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=2, max_size=4))
-@pytest.mark.property
 def test_a_verdict_does_not_depend_on_the_order_of_the_stored_memories(texts: list[str]) -> None:
     others = [stored(number, text, days=number) for number, text in enumerate(texts[1:], 1)]
     found = {judge("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}

@@ -161,7 +161,6 @@ def test_a_long_statement_is_truncated() -> None:
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))
-@pytest.mark.property
 def test_every_statement_is_part_of_the_text_and_not_a_question(text: str) -> None:
     said = " ".join(text.split())
     for statement in extract(text):

@@ -121,7 +121,6 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 
 @RULE
 @given(ingredients(), st.sampled_from([EXACT, ESTIMATE]))
-@pytest.mark.property
 def test_a_prompt_never_exceeds_its_budget(prompt_input: PromptInput, tokenizer: Tokenizer) -> None:
     prompt = pack(prompt_input, tokenizer)
     counted = TOKENS_PER_PROMPT + sum(tokenizer.count(m.content) + TOKENS_PER_MESSAGE for m in prompt.role_messages)
@@ -131,7 +130,6 @@ def test_a_prompt_never_exceeds_its_budget(prompt_input: PromptInput, tokenizer:
 
 @RULE
 @given(ingredients(st.integers(1_000, 3_000)), st.sampled_from([EXACT, ESTIMATE]))
-@pytest.mark.property
 def test_a_prompt_never_exceeds_its_budget_in_the_smallest_windows(
     prompt_input: PromptInput, tokenizer: Tokenizer
 ) -> None:
@@ -174,7 +172,6 @@ def test_the_cost_of_joining_lines_is_taken_from_recall_before_the_view(window: 
 
 
 @given(st.integers(1_000, 1_000_000), st.integers(1, 100_000))
-@pytest.mark.property
 def test_the_budget_is_seventy_percent_of_the_window_or_what_the_reply_leaves(window: int, reply: int) -> None:
     budget = budget_of(agent(window, reply=reply))
     assert window // 4 <= budget <= window * 0.7
@@ -184,7 +181,6 @@ def test_the_budget_is_seventy_percent_of_the_window_or_what_the_reply_leaves(wi
 
 @RULE
 @given(ingredients(st.integers(1_000, 8_000)))
-@pytest.mark.property
 def test_facts_and_landmarks_are_not_cut_where_they_fit_beside_the_message(prompt_input: PromptInput) -> None:
     bare = replace(prompt_input, summaries=(), working=(), recall=())
     alone, whole = pack(bare, EXACT), pack(replace(bare, agent=replace(bare.agent, window=10**8)), EXACT)
@@ -343,7 +339,6 @@ def marked(text: str) -> str:
 @RULE
 @example(["", "", "0:0:0:𐀀", "0:0:0\r0:0:0:0:𐀀𐀀𐀀𐀀𐀀\U00011b00𞀀", "0:0:0\r0:0:0:0:0𐀀𐀀𐀀𐀀𐀀\U00011b00𞀀", *[""] * 4], 1_000)
 @given(st.lists(ODD, min_size=9, max_size=9), st.sampled_from([1_000, 3_000, 128_000]))
-@pytest.mark.property
 def test_no_line_of_a_persons_text_begins_a_line_of_the_prompt(texts: list[str], window: int) -> None:
     a, b, c, d, e, f, g, h, i = (marked(text) for text in texts)
     asked = replace(message(9, a), attachments=(Attachment(b, c, d),))
@@ -385,7 +380,6 @@ OURS = (
     st.text(max_size=60)
     | st.sampled_from(["[RECALL]", "- (s1) 2026-05-04 bob: pay", "bob (2026-05-04 09:00): pay", "\n[FACTS]"])
 )
-@pytest.mark.property
 def test_a_name_cannot_imitate_a_heading_a_mark_or_a_speaker(name: str) -> None:
     safe = speaker_label(name)
     assert safe.strip()
@@ -411,7 +405,6 @@ def test_a_name_like_a_heading_begins_no_section() -> None:
 
 @RULE
 @given(ingredients())
-@pytest.mark.property
 def test_every_prompt_has_the_same_sections_in_the_same_order(prompt_input: PromptInput) -> None:
     prompt = pack(prompt_input, EXACT)
     assert [section.name for section in prompt.sections] == SECTIONS
@@ -472,7 +465,6 @@ def test_a_provider_that_refuses_the_system_role_gets_the_same_text_as_a_first_u
 
 @RULE
 @given(ingredients(st.integers(1_000, 20_000)))
-@pytest.mark.property
 def test_the_json_form_has_the_documented_shape(prompt_input: PromptInput) -> None:
     form = json.loads(pack(prompt_input, EXACT).as_text())
     assert {"tokens", "window", "role_messages", "sections"} <= form.keys()
@@ -634,7 +626,6 @@ def test_related_messages_come_after_the_view_and_are_dropped_after_recall() -> 
 
 @given(st.datetimes(timezones=st.timezones()))
 @settings(deadline=None)
-@pytest.mark.property
 def test_a_time_is_written_to_the_minute_as_its_format_says(at: datetime) -> None:
     assert minute_words(at) == f"{at:%Y-%m-%d %H:%M}"
 

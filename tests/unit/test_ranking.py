@@ -71,7 +71,6 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 @given(
     candidates(), st.randoms(use_true_random=False), st.sampled_from(STRATEGIES), st.sampled_from(["what?", "bob what"])
 )
-@pytest.mark.property
 def test_the_ranking_does_not_depend_on_the_order_of_the_candidates(
     some: list[Candidate], random: Random, strategy: str, question: str
 ) -> None:
@@ -81,7 +80,6 @@ def test_the_ranking_does_not_depend_on_the_order_of_the_candidates(
 
 
 @given(candidates(), st.sampled_from(STRATEGIES))
-@pytest.mark.property
 def test_no_item_is_shown_twice_and_scores_decrease(some: list[Candidate], strategy: str) -> None:
     ranked = ranked_of(some, "what?", NOW, strategy)
     texts = [(item.author, item.text) for item in ranked]  # what two people say alike is said twice

@@ -159,7 +159,6 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING)
-@pytest.mark.property
 def test_any_line_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     path = script(tmp_path_factory.getbasetemp(), json.dumps(value))
     with suppress(BadInput):

@@ -120,7 +120,6 @@ def test_when_every_sentence_is_too_long_the_heaviest_is_cut_with_an_ellipsis() 
 PIECES = st.lists(st.builds(SummaryInput, st.text(max_size=20), st.just(AT), st.text(max_size=200)), max_size=20)
 
 
-@pytest.mark.property
 @settings(max_examples=60, deadline=None)
 @given(PIECES, st.integers(0, 80))
 def test_a_summary_never_exceeds_its_budget(pieces: list[SummaryInput], budget: int) -> None:

@@ -19,8 +19,6 @@ from tests.support.discord.model import REPLY, THREAD_STARTER, Channel, Guild, P
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 MESSAGES = "POST /channels/{channel_id}/messages"
 
 

@@ -18,8 +18,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from tests.support.slack.model import BOT_SCOPES, Team
 from tests.support.slack.server import SlackServer
 
-pytestmark = pytest.mark.e2e
-
 
 @dataclass
 class Office:

@@ -12,8 +12,6 @@ from tests.deep.browser.conftest import SIZES, Window, Windows
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
     "/ask",

@@ -16,8 +16,6 @@ from tests.support.gateway import MODEL, UPSTREAM_KEY, GatewayStage, gateway_sta
 from tests.support.model_server import Say
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture(scope="module")
 def agents() -> ModuleType:

@@ -25,8 +25,6 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.oauth import allow
 
-pytestmark = pytest.mark.integration
-
 ADDRESS: Final = re.compile(r"http://localhost:\d+/\S*[?&]client_id=\S+")
 
 

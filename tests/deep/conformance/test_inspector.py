@@ -17,8 +17,6 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 DOCS: Final = Path(__file__).parents[3] / "docs"
 INSPECTOR: Final = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 

@@ -15,8 +15,6 @@ from tests.support.harness import AppHarness
 from tests.support.mcp_clients import called, mcp_client
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 SHARES: Final = ["entries:read", "entries:write", "teams:read", "teams:write", "projects:read"]
 
 

@@ -27,8 +27,6 @@ from tests.support.api import key_of
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 # The suites by the name under which the file lists what they are expected to fail.
 SUITES: Final[Mapping[str, tuple[str, ...]]] = {
     "2025-11-25": (CONFORMANCE_2025, "server", "--suite", "all", "--spec-version", "2025-11-25"),

@@ -20,8 +20,6 @@ from tests.support.program import ROOT
 from tests.support.slack.harness import office_on
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 MESSAGES = ["hello", "@nexus when is the launch?", "and this is said after the question"]
 Child = asyncio.subprocess.Process
 Say = Callable[[str], Awaitable[object]]

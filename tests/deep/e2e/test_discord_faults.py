@@ -25,8 +25,6 @@ from tests.support.discord.model import Channel, Event, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 POST = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 

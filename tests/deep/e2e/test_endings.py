@@ -18,8 +18,6 @@ from tests.e2e.test_serving import servers_of
 from tests.support.program import NEXUS, Program
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.e2e
-
 STUCK = """
 import asyncio, sys
 from pathlib import Path

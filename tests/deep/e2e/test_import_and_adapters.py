@@ -17,8 +17,6 @@ from tests.support.discord.server import DiscordServer
 from tests.support.exports import discord_file, loaded
 from tests.support.slack.harness import Office, office_on
 
-pytestmark = pytest.mark.e2e
-
 _KEPT = """
 SELECT m.id, m.conversation_id, m.external_id, m.user_id, m.author, m.text, m.namespace, m.mentions, c.kind, c.private
 FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id

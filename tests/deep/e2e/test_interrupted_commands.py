@@ -20,7 +20,7 @@ from tests.support.discord.harness import Discord
 from tests.support.interrupting import STAGES, DiscordStage, SlackStage, Stage, stage_of
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.timeout(90)
 
 DONE: Final = "I did `/nexus {}`, but was restarted before I could answer."
 RESPONSE_SECONDS: Final = 1801.0  # after which a command's address takes no answer

@@ -26,8 +26,6 @@ from tests.support.model_server import Hang, ModelServer, Say
 from tests.support.program import ROOT, Program, Ran, forked
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.e2e
-
 
 @dataclass(frozen=True)
 class Restarted:

@@ -17,8 +17,6 @@ from tests.support import fork_server, runs
 from tests.support.program import ROOT
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.e2e
-
 ROOMS, QUESTIONS = 12, 300
 
 

@@ -24,8 +24,6 @@ from tests.support.slack.harness import Office, Running, office_on
 from tests.support.slack.told import deleted, edited, told
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture
 async def office(settings: Settings) -> AsyncIterator[Office]:

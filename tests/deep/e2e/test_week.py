@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import pytest
 
 from composer.settings import Settings
 from tests.e2e.test_serving import servers_of
@@ -18,8 +17,6 @@ from tests.support.waiting import TIMEOUT_SECONDS
 from tests.week.player import Line, Player
 from tests.week.script import read_week
 from tests.week.stage import SERVICE, on_stage, service_for
-
-pytestmark = pytest.mark.e2e
 
 DEMO = (sys.executable, "-m", "tests.week")
 

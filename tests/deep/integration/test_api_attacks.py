@@ -16,8 +16,6 @@ from tests.support.api_attack_cases import FAMILIES, Case, all_cases, read_cases
 from tests.support.api_stage import ApiStage, Broken, open_api_stage
 from tests.support.case_files import BadCase
 
-pytestmark = pytest.mark.integration
-
 CASES: Final = all_cases()
 _numbers = itertools.count(1)
 

@@ -23,7 +23,6 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
 AT_ONCE = 8
 
 

@@ -19,8 +19,6 @@ from tests.support.attack_stage import Broken, Leaked, Stage, open_stage
 from tests.support.case_files import BadCase
 from tests.support.databases import clone
 
-pytestmark = pytest.mark.integration
-
 # Jobs go through all tenants: those that run them come while there are few.
 CASES: Final = sorted(all_cases(), key=lambda case: not case.runs_jobs)
 _numbers = itertools.count(1)

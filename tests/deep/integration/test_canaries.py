@@ -64,8 +64,6 @@ from tests.support.mcp_office import Wiki, at, serving
 from tests.support.program import Program
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 # Large enough that one question recalls everything readable.
 RETRIEVAL: Final = RetrievalSettings(top_k=100, recall_tokens=50_000)
 AGENTS: Final = (AgentSettings(), AgentSettings(slug="sage", name="Sage"))

@@ -4,7 +4,6 @@ import asyncio
 import uuid
 
 import asyncpg
-import pytest
 
 from composer.errors import Overtaken
 from composer.settings import Settings
@@ -12,8 +11,6 @@ from composer.stores.database.postgres import PostgresDatabase
 from tests.support.databases import service_url
 from tests.support.receiver import connection_of
 from tests.support.waiting import TIMEOUT_SECONDS
-
-pytestmark = pytest.mark.integration
 
 TENANT = uuid.UUID(int=1)
 

@@ -25,8 +25,6 @@ from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 THREAD = Place(ConversationKind.THREAD, "77", thread="t1")
 

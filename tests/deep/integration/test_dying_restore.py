@@ -13,8 +13,6 @@ from tests.integration.test_compaction import rows
 from tests.support.databases import clone
 from tests.support.harness import open_harness
 
-pytestmark = pytest.mark.integration
-
 
 # docs/operations.md: every tenant's audit log says that it was restored. A restore that died before that had filled the
 # database, in which no restore could be done any more.

@@ -2,14 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from bot.script.places import incoming, place_of
 from composer.model import Attachment
 from tests.integration.test_long_texts import CODE, LOG, MINUTES, TABLE
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 FILLERS = (LOG, MINUTES, CODE, TABLE)
 SIZES = (2_000, 9_000, 30_000)

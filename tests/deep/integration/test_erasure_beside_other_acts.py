@@ -18,8 +18,6 @@ from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:

@@ -12,8 +12,6 @@ from tests.support.discord.harness import Model
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 DAY = 24 * 3600  # seconds
 

@@ -14,7 +14,6 @@ from tests.fuzz.program import fuzz
 from tests.fuzz.world import World, open_world
 from tests.support.planted_bugs import in_sql, replacing
 
-pytestmark = pytest.mark.integration
 OF_TOOLS = "^/v1/(agent|query|whoami)"
 ONE_ENTRY = "^/v1/entries(/{id})?$"
 

@@ -23,8 +23,6 @@ from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Say
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.integration
-
 EXCHANGES: Final = "SELECT question FROM gateway_exchanges"
 TEXTS: Final = "SELECT * FROM gateway_exchanges WHERE question <> ''"
 WAITING_LOCKS: Final = "SELECT count(*) FROM pg_locks WHERE NOT granted"

@@ -16,7 +16,6 @@ from tests.support.gateway import MODEL, gateway_stage
 from tests.support.held_erasure import HeldErasure
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
 CALLS = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 FURTHER = [{"role": "assistant", "tool_calls": [CALLS]}, {"role": "tool", "tool_call_id": "c1", "content": "a wall"}]
 FUNCTION = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}

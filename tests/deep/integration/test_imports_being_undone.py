@@ -18,7 +18,6 @@ from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 
-pytestmark = pytest.mark.integration
 MEMBERS_OF_ALICE = "SELECT 1 FROM members AS m JOIN users AS u ON u.id = m.user_id WHERE u.name = 'alice'"
 
 

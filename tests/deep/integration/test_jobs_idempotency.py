@@ -33,7 +33,7 @@ from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, AppHarness, ManualClock, RecordedDelivery
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOM: Final = {"room": "general"}
 NOW: Final = START + timedelta(days=45)

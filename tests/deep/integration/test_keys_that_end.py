@@ -22,7 +22,6 @@ from tests.support.held_erasure import HeldErasure
 from tests.support.lock_waits import until_stopped
 from tests.support.waiting import TIMEOUT_SECONDS
 
-pytestmark = pytest.mark.integration
 BOARD: dict[str, Any] = {"room": "board"}
 
 

@@ -19,8 +19,6 @@ from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import until_stopped
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:

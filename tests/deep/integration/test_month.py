@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from bot.console.play import ScriptClock
 from composer.app import open_app
 from composer.settings import AgentSettings, Settings
 from tests.support import month
 from tests.support.embedder import HashedWords
-
-pytestmark = pytest.mark.integration
 
 
 async def test_over_a_month_every_prompt_fits_and_shows_all_pins_and_the_log_stays_complete(

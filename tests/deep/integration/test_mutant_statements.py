@@ -1,13 +1,10 @@
 """Every mutant of a statement is one that the database takes: else any test would notice it, for the wrong reason."""
 
 import asyncpg
-import pytest
 
 from sql.loader import parse_query, with_included
 from tests.integration.test_schema import connected
 from tests.mutants.mutant import QUERIES, ROOT, load, statements
-
-pytestmark = pytest.mark.integration
 
 
 async def test_every_mutant_of_a_statement_fits_the_schema(fresh_url: str) -> None:

@@ -25,7 +25,7 @@ from tests.support.api import bearer, key_of
 from tests.support.oauth import CALLBACK, PUBLIC_ADDRESS, Site, allow, back, fields, http, open_site, parameters, told
 from tests.support.oauth_stage import PUBLIC, RESOURCE, SESSION, VERIFIER, Nexus, address_of, open_nexus
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("tools_made_once")]
+pytestmark = pytest.mark.usefixtures("tools_made_once")
 
 in_module = pytest.mark.asyncio(loop_scope="module")
 

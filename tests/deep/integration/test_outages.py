@@ -29,8 +29,6 @@ from tests.support.databases import copy_cluster
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
-
 ROOM = {"room": "general"}
 
 

@@ -6,8 +6,6 @@ from composer.settings import Settings
 from tests.races.cells import CELLS, was_new
 from tests.races.stage import ErasureAct, Moment, Write, open_stage, play
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.parametrize(("write", "erasure", "moment"), CELLS, ids=lambda each: str(each))
 async def test_nothing_is_left_of_what_is_erased(

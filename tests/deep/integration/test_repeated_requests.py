@@ -10,8 +10,6 @@ from composer.settings import Settings
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 
 async def did(
     client: httpx2.AsyncClient, method: str, path: str, headers: dict[str, str], **body: Any

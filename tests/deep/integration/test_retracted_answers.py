@@ -14,8 +14,6 @@ from composer.settings import AgentSettings, Settings
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 WORDS = Path(__file__).with_name("said_in_other_words.txt")
 MOST_MISSED = 0.03  # of the answers that say what was forgotten
 MOST_LOST = 0.03  # of the others

@@ -2,12 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-
 from composer.ingest.rooms import add_room_id, rooms_with_later_ids
 from tests.support.harness import AppHarness
-
-pytestmark = pytest.mark.integration
 
 
 # docs/decisions/0045: calls go to the present id of a channel. Of one that got its first id back they went to the

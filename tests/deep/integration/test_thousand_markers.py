@@ -21,8 +21,6 @@ from tests.support.embedder import HashedWords
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 COUNT = 1_000
 ROUTES = ("words", "message", "here", "everything", "deletion", "edit", "room", "user", "project", "opt-out", "off")
 OF_MESSAGES = ("message", "deletion", "edit", "opt-out", "off")  # these reach nothing else

@@ -12,8 +12,6 @@ from composer.usage.meter import Meter
 from tests.support.model_server import Fail, Raw, Say
 from tests.support.tool_office import DM, LAB, Office, call, opened, prompt_of
 
-pytestmark = pytest.mark.integration
-
 NOTES: Final = "SELECT text FROM memories WHERE kind = 'note'"
 
 

@@ -11,8 +11,6 @@ from composer.model import Trust
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 
 async def says(harness: AppHarness, trust: Trust, stated_at: datetime | None = None) -> Trust:
     """What alice is in Slack once she has written something with what Slack says of her, as of a time."""

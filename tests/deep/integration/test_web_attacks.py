@@ -21,8 +21,6 @@ from tests.support.model_server import Fail, Hang, Say
 from tests.support.oauth_stage import ACCEPT
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
-pytestmark = pytest.mark.integration
-
 HI = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
 OFF = {"X-Nexus-Memory": "off"}
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]

@@ -32,7 +32,7 @@ from tests.property.entry_worlds import (
 from tests.property.product import Product, both
 from tests.support.planted_bugs import Patch, in_sql, replacing
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORLDS = 10
 _numbers = itertools.count(1)
 MOST_WORLDS = 12  # that may pass without finding a planted bug

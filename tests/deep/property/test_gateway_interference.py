@@ -30,7 +30,7 @@ from tests.support.gateway import MODEL, UPSTREAM_KEY
 from tests.support.planted_bugs import in_sql
 from tests.support.upstream import Upstream
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORLDS = 10
 MOST_WORLDS = 12  # that may pass without finding a planted bug
 FUNCTION = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}

@@ -25,7 +25,7 @@ from tests.property.mcp_product import Question, ask, offered, questions, result
 from tests.property.product import Product, both
 from tests.support.planted_bugs import in_sql
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORLDS = 10
 MOST_WORLDS = 12  # that may pass without finding a planted bug
 _numbers = itertools.count(1)

@@ -15,7 +15,7 @@ from tests.property.trace import MAIN, Edit, Event, Remember, Say, Spot, Trace
 from tests.property.twins import surroundings
 from tests.property.worlds import World
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PAIRS = 300  # each a world and its twin
 GENERAL, VAULT, DM = Spot("room", "general"), Spot("room", "vault"), Spot("dm", "nexus")

@@ -34,7 +34,7 @@ from tests.property.product import WHICH, Product
 from tests.property.setting import DEN
 from tests.support.planted_bugs import Patch, in_sql, replacing
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MOST_WORLDS: Final = 120  # that may pass without finding the bug
 _SCOPE: Final = re.compile(r"AND namespace = ANY \(:namespaces::text\[\]\)\s+AND may_read\([^)]*\)")

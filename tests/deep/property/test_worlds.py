@@ -17,7 +17,7 @@ from tests.property.setting import EVERYTHING
 from tests.property.trace import MAIN, Event, Member, Move, Unassign, canaries
 from tests.property.worlds import World, busy, large
 
-pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORLDS = 700  # compared with the reference alone; 300 more, each with a twin, are in test_non_interference
 DEMOTED = 30
