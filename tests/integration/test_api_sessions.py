@@ -51,11 +51,7 @@ async def hold(sessions: Sessions, model: Model, text: str, **options: str) -> N
     """Ask, and wait until the model has begun; it says no more before its gate opens."""
     model.gate, before = asyncio.Event(), len(model.shown)
     await sessions.ask(await sessions.bearer("alice"), text, **options)
-
-    async def begun() -> bool:
-        return len(model.shown) > before
-
-    await until(begun)
+    await until(lambda: len(model.shown) > before)
 
 
 async def test_the_same_user_speaks_over_the_api_and_in_rooms(sessions: Sessions, settings: Settings) -> None:
@@ -160,11 +156,7 @@ async def test_a_stream_says_nothing_more_of_an_answer_once_what_it_is_made_from
     await sessions.answer(alice, "the vault is behind zqorchid")
     model.gate, model.says, before = asyncio.Event(), ["It is behind zqorchid."], len(model.shown)
     asked = await sessions.ask(alice, "where is the vault?")
-
-    async def begun() -> bool:
-        return len(model.shown) > before
-
-    await until(begun)
+    await until(lambda: len(model.shown) > before)
     assert "zqorchid" in model.shown[-1]
     await harness.command("alice", "/nexus forget zqorchid --yes", dm="nexus")
     pieces, heard = 20_000, list[TurnEvent]()

@@ -124,11 +124,7 @@ async def test_a_stream_ends_when_the_key_is_revoked(
     model.gate = asyncio.Event()
     body = {"content": "where is it?", "stream": True}
     asking = asyncio.create_task(client.post("/v1/chat", json=body, headers=bearer(key)))
-
-    async def begun() -> bool:
-        return bool(model.shown)
-
-    await until(begun)
+    await until(lambda: bool(model.shown))
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
     found = events_of((await asking).text)

@@ -36,11 +36,7 @@ async def begin_answer(harness: AppHarness, model: Model, says: str, *, secret: 
     place = place_of("general", None, None)
     message = incoming(harness.workspace(), place, "bob", "@nexus what of the vault?", harness.clock.tick(), id="asked")
     await harness.app.receive(harness.workspace(), [message])
-
-    async def shown() -> bool:
-        return len(model.shown) > before
-
-    await until(shown)
+    await until(lambda: len(model.shown) > before)
     assert not secret or SECRET in model.shown[-1]
 
 

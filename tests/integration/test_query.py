@@ -230,11 +230,7 @@ async def test_a_streamed_answer_ends_with_its_key(
     model.gate = asyncio.Event()
     body = {"question": "what is the vault behind?", "answer": True, "stream": True}
     asking = asyncio.create_task(client.post("/v1/query", json=body, headers=bearer(key)))
-
-    async def begun() -> bool:
-        return len(model.shown) > shown
-
-    await until(begun)
+    await until(lambda: len(model.shown) > shown)
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
     found = events_of((await asking).text)

@@ -194,11 +194,7 @@ async def ended_in_mid_stream(
     model.gate, before = asyncio.Event(), len(model.shown)
     body = {"content": "where is it?"} if path == "/v1/chat" else {"question": "where is the vault?", "answer": True}
     asking = asyncio.create_task(client.post(path, json={**body, "stream": True}, headers=headers))
-
-    async def begun() -> bool:
-        return len(model.shown) > before
-
-    await until(begun)
+    await until(lambda: len(model.shown) > before)
     await end()
     heard = events_of((await asking).text)
     model.gate.set()

@@ -60,13 +60,10 @@ async def test_who_reads_slowly_is_given_no_piece_of_an_answer_that_was_thrown_a
             model.gate = asyncio.Event()
             raise Unavailable("The database is away.")
 
-        async def written_anew() -> bool:
-            return len(model.shown) == before + 2
-
         monkeypatch.setattr(AnswerStore, "store", stored)
         model.says, before = ["Look behind zqorchid.", "I do not know that."], len(model.shown)
         asked = await sessions.ask(alice, "where is the vault?")
-        await until(written_anew)
+        await until(lambda: len(model.shown) == before + 2)
         heard = []
         async for event in sessions.served.follow(asked, valid):
             heard.append(event)
