@@ -13,6 +13,11 @@ BASELINE: Final = 68  # the version of schema.sql: it took the place of the migr
 _HERE = Path(__file__).parent
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{\{(\w+)\}\}")
+_ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_\w+", re.IGNORECASE)
+# A transaction takes the lock of its tenant as its first act, so that no two take locks in different orders
+# (docs/decisions/0046-one-lock-of-a-tenant.md). The others are of a connection of its own, and of no transaction.
+_LOCKS_OF_TENANTS: Final = ("tenant_share", "tenant_alone")
+_LOCKS_OF_CONNECTIONS: Final = ("process_locks_take", "process_locks_release", "process_locks_live", "reembed_lock")
 # What is skipped comes first: comments, strings, quoted names, dollar-quoted strings. A parameter never follows a colon
 # (`::uuid` is a cast) or the end of an expression (`a[1:n]` is a slice).
 _TOKENS = re.compile(
@@ -102,8 +107,14 @@ class Query:
 
 
 def parse_query(name: str, source: str) -> Query:
-    """Number the named parameters of a statement. Raises ValueError when it has a numbered one (`$1`)."""
+    """Number the named parameters of a statement. Raises ValueError when it has a numbered one (`$1`), or takes an
+    advisory lock and is none of those that may."""
     parameters: dict[str, int] = {}
+    if name not in (*_LOCKS_OF_TENANTS, *_LOCKS_OF_CONNECTIONS) and (lock := _ADVISORY.search(source)):
+        raise ValueError(
+            f"query {name}: calls {lock[0]}, but a transaction has one lock, of its tenant, which it takes as it "
+            f'begins: open it as "share" or "alone"'
+        )
 
     def number(token: re.Match[str]) -> str:
         if token["number"]:
@@ -120,7 +131,7 @@ def parse_query(name: str, source: str) -> Query:
 def queries() -> Mapping[str, Query]:
     """Every named statement of queries/*.sql. One may hold others, by their names: `{{entry_rows}}`.
 
-    Raises ValueError when a name repeats, or is included and missing.
+    Raises ValueError when a name repeats, or is included and missing, and as parse_query.
     """
     texts: dict[str, str] = {}
     for path in sorted((_HERE / "queries").glob("*.sql")):

@@ -194,7 +194,7 @@ CREATE TABLE project_members (
 );
 
 -- Who is asked to be a member of a team, or of a project in a role: they are one once they accept.
--- raised: an earlier one, which they may have been shown, offered less.
+-- raised: an earlier one, which they may have been shown, offered less. declined: by whom it is for, when it expired.
 CREATE TABLE invites (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -206,6 +206,7 @@ CREATE TABLE invites (
     project_id uuid,
     role text CHECK (role IN ('read', 'write', 'admin')),
     raised boolean NOT NULL DEFAULT false,
+    declined boolean NOT NULL DEFAULT false,
     PRIMARY KEY (tenant_id, id),
     CONSTRAINT invites_to_one CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL)),
     FOREIGN KEY (tenant_id, team_id) REFERENCES teams ON DELETE CASCADE,

@@ -12,6 +12,7 @@ ALTER TABLE invites ALTER COLUMN team_id DROP NOT NULL;
 ALTER TABLE invites ADD COLUMN project_id uuid;
 ALTER TABLE invites ADD COLUMN role text CHECK (role IN ('read', 'write', 'admin'));
 ALTER TABLE invites ADD COLUMN raised boolean NOT NULL DEFAULT false;
+ALTER TABLE invites ADD COLUMN declined boolean NOT NULL DEFAULT false;
 ALTER TABLE invites ADD FOREIGN KEY (tenant_id, project_id) REFERENCES projects ON DELETE CASCADE;
 ALTER TABLE invites ADD CONSTRAINT invites_to_one
     CHECK (num_nonnulls(team_id, project_id) = 1 AND (project_id IS NULL) = (role IS NULL));

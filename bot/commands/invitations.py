@@ -44,7 +44,7 @@ async def _project_decline(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
         users, invite = await _invitation(tx, call)
         assert invite.project is not None
-        await tx.invites.take(invite.project, users, call.now)
+        await tx.invites.decline(invite.project, users, call.now)
     return CommandAnswer(f"Declined: you are not in {invite.place}.")
 
 

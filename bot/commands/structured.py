@@ -257,7 +257,8 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "landmark list",
         (),
-        f"List what is pinned; of proposals the latest {MAX_PROPOSED}, which lapse after {PROPOSAL_LIFETIME.days} days",
+        f"List what is pinned; of proposals {MAX_PROPOSED}, the latest of each author by turns, which lapse after "
+        f"{PROPOSAL_LIFETIME.days} days",
         _landmark_list,
         "landmark list",
         (Flag("retired", "also list retired, amended and lapsed ones"),),

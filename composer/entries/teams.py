@@ -15,7 +15,7 @@ from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry
-from composer.repositories.invites import Invite
+from composer.repositories.invites import DECLINED_LIFETIME, Invite
 from composer.repositories.teams import Team, TeamMember
 from composer.rights import table as rights
 from composer.rights.relations import TeamFacts
@@ -36,6 +36,10 @@ MAX_TEAMS: Final = 100  # that one person is in
 MAX_INVITES: Final = 50  # open ones by one person
 UNKNOWN_USER: Final = "There is no such user."
 UNKNOWN_INVITE: Final = "There is no such invitation."
+DECLINED: Final = (
+    f"That person has declined an invitation to it within the last {DECLINED_LIFETIME.days} days, and is not "
+    "asked again before those are over."
+)
 
 
 async def create(tx: Transaction, access: EntryAccess, name: str, event: str, now: datetime) -> uuid.UUID:
@@ -98,7 +102,8 @@ async def invite(
 ) -> uuid.UUID:
     """Invite a user of the workspace; who they are they show by accepting. Return the invitation's id.
 
-    Raises NotFound for an unknown team or user, Refused for who is no admin, BadInput for who is a member.
+    Raises NotFound for an unknown team or user, Refused for who is no admin, BadInput for who is a member, Conflict for
+    who has declined lately.
     """
     _require_person(access)
     facts = await _judge(tx, access, Act.INVITE_TO_TEAM, team, now, user)
@@ -106,17 +111,20 @@ async def invite(
         raise NotFound(UNKNOWN_USER)
     if facts.other_role is not None:
         raise BadInput("That person is a member of this team already.")
-    await require_few_invites(tx, access.users, team, user, now)
+    await require_may_invite(tx, access.users, team, user, now)
     id = derived_id("team invite", str(team), str(user), event)
     await tx.invites.to_team(id, team, user, access.user, now)
     return id
 
 
-async def require_few_invites(
+async def require_may_invite(
     tx: Transaction, by: Sequence[uuid.UUID], place: uuid.UUID, user: uuid.UUID, now: datetime
 ) -> None:
     """Return if a person (`by`) may invite a user to a team or project, which may be in place of an earlier invitation.
-    Raises BadInput where too many of theirs are open."""
+    Raises BadInput where too many of theirs are open, and Conflict where the person has declined lately."""
+    person = [user, *(await tx.people.linked_users([user])).get(user, ())]
+    if await tx.invites.has_declined(place, person, now):
+        raise Conflict(DECLINED)
     found = await tx.invites.find(now, by=by)
     if len([each for each in found if (each.team or each.project, each.user) != (place, user)]) >= MAX_INVITES:
         raise BadInput(f"{MAX_INVITES} invitations of yours are open, which is the limit: withdraw one first.")
@@ -151,7 +159,7 @@ async def decline(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
     """Decline an invitation. Raises NotFound for a team that the person may not know of."""
     _require_person(access)
     await _judge(tx, access, Act.JOIN_TEAM, team, now)
-    await tx.invites.take(team, access.users, now)
+    await tx.invites.decline(team, access.users, now)
 
 
 async def remove(tx: Transaction, access: EntryAccess, team: uuid.UUID, user: uuid.UUID, now: datetime) -> None:

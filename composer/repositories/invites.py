@@ -11,6 +11,7 @@ from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 
 INVITE_LIFETIME: Final = timedelta(days=14)
+DECLINED_LIFETIME: Final = timedelta(days=30)  # in which who declined is not invited to the same again
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,24 @@ class Invites:
         )
 
     async def take(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, OfferedRole]:
-        """Delete a person's invitations to a team or project, which they answer. Returns those of their users that had
+        """Delete a person's invitations to a team or project, which they accept. Returns those of their users that had
         an open one, with what it offered."""
         rows = await self._sql.fetch("invites_take", place_id=place, user_ids=list(users), id=None, now=now)
         taken = {
             row["user_id"]: OfferedRole(row["role"] and Role(row["role"]), row["raised"]) for row in rows if row["open"]
         }
         return {user: taken[user] for user in sorted(taken)}
+
+    async def decline(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
+        """End a person's open invitations to a team or project; False for none. They are not invited there again within
+        DECLINED_LIFETIME."""
+        return bool(await self._sql.fetch("invites_decline", place_id=place, user_ids=list(users), now=now))
+
+    async def has_declined(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
+        """Whether a person has declined an invitation to a team or project within DECLINED_LIFETIME."""
+        since = now - DECLINED_LIFETIME
+        row = await self._sql.fetch_one("invites_declined", place_id=place, user_ids=list(users), since=since)
+        return row is not None and bool(row["declined"])
 
     async def withdraw(self, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
         """End a person's open invitations to a project; False for none. That they were stays known for a while, so

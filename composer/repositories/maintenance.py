@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
-from composer.repositories.invites import INVITE_LIFETIME
+from composer.repositories.invites import DECLINED_LIFETIME, INVITE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Maintenance:
             now=now,
             keys_before=keys_before,
             invites_before=now - INVITE_LIFETIME,
+            declined_before=now - DECLINED_LIFETIME,
             turns_before=turns_before,
             exchanges_before=exchanges_before,
         )

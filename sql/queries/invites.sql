@@ -5,7 +5,7 @@ INSERT INTO invites (tenant_id, id, team_id, user_id, created_by, created_at, ex
 VALUES (:tenant_id, :id, :team_id, :user_id, :created_by, :now, :expires_at, :project_id, :role)
 ON CONFLICT (tenant_id, team_id, project_id, user_id) DO UPDATE
 SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.created_at,
-    expires_at = excluded.expires_at, role = excluded.role,
+    expires_at = excluded.expires_at, role = excluded.role, declined = false,
     raised = invites.expires_at > :forgotten_at AND coalesce(
         invites.raised OR array_position(ARRAY['read', 'write', 'admin'], excluded.role)
                           > array_position(ARRAY['read', 'write', 'admin'], invites.role), false)
@@ -16,8 +16,22 @@ UPDATE invites SET expires_at = :now
 WHERE tenant_id = :tenant_id AND project_id = :project_id AND user_id = ANY (:user_ids::uuid[]) AND expires_at > :now
 RETURNING user_id
 
+-- name: invites_decline
+-- End the open invitations of a person to a team or project, which stay known for a while. Returns the users that were
+-- invited.
+UPDATE invites SET expires_at = :now, declined = true
+WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id AND user_id = ANY (:user_ids::uuid[])
+      AND expires_at > :now
+RETURNING user_id
+
+-- name: invites_declined
+-- Check whether a person has declined an invitation to a team or project since a time.
+SELECT EXISTS (SELECT FROM invites
+               WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id
+                     AND user_id = ANY (:user_ids::uuid[]) AND declined AND expires_at > :since) AS declined
+
 -- name: invites_take
--- Delete the invitations of a person to a team or project (`place_id`), accepted or declined, or an open one that is
+-- Delete the invitations of a person to a team or project (`place_id`), which they accept, or an open one that is
 -- revoked, by its id. Returns the users that were invited, in which role, and whether that was raised.
 DELETE FROM invites
 WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id

@@ -1,20 +1,25 @@
 -- name: landmarks_readable
 -- Get the readable landmarks decided by a time, oldest first, with the messages they were found in. Of the proposed ones
--- only the latest `max_proposed` of each namespace (and owner, where they are private) that are younger than `lifetime`;
--- the others have lapsed. One that was retired after the time counts as pinned. `retired` includes those that are
--- retired or lapsed.
+-- only `max_proposed` of each namespace (and owner, where they are private) that are younger than `lifetime`: the latest of
+-- each author, the reader's own first, then the next of each; the others have lapsed. One that was retired after the time
+-- counts as pinned. `retired` includes those that are retired or lapsed.
 WITH readable AS (
     SELECT *, state = 'proposed' AND decided_at > :at::timestamptz - :lifetime::interval AS open FROM landmarks
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
               :vendor)
           AND decided_at <= :at
+), in_turns AS (
+    SELECT *, row_number() OVER (PARTITION BY namespace, visibility, open, user_id
+                                 ORDER BY decided_at DESC, id) AS turn
+    FROM readable
 ), with_lapsed AS (
     SELECT *, state = 'proposed'
-              AND NOT (open AND row_number() OVER (PARTITION BY namespace, visibility, open,
-                                                       CASE WHEN visibility = 'private' THEN user_id END
-                                                   ORDER BY decided_at DESC, id) <= :max_proposed) AS lapsed
-    FROM readable
+              AND NOT (open AND row_number() OVER (
+                  PARTITION BY namespace, visibility, open, CASE WHEN visibility = 'private' THEN user_id END
+                  ORDER BY turn, coalesce(user_id = ANY (:readers::uuid[]), false) DESC, decided_at DESC, id
+              ) <= :max_proposed) AS lapsed
+    FROM in_turns
 )
 SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_at, l.state, l.settled_by, l.replaces,
        l.lapsed,

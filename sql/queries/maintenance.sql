@@ -37,12 +37,13 @@ LIMIT :limit
 SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY at, id LIMIT :limit
 
 -- name: expired_delete
--- Delete what opens nothing any more (codes, links, web sessions, tokens, invitations; of those to projects, and of keys, what
--- ended before `invites_before` and `keys_before`),
+-- Delete what opens nothing any more (codes, links, web sessions, tokens, invitations; of those to projects, of declined ones, and of
+-- keys, what ended before `invites_before`, `declined_before` and `keys_before`),
 -- requests that are not known any more, and what the gateway noted before a time: what it put into requests, and exchanges with
 -- what else was noted of them, also attempts at exchanges of which none are left.
 WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
-     invite AS (DELETE FROM invites WHERE tenant_id = :tenant_id AND expires_at <= CASE WHEN project_id IS NULL THEN :now ELSE :invites_before END),
+     invite AS (DELETE FROM invites WHERE tenant_id = :tenant_id AND 
+         expires_at <= CASE WHEN declined THEN :declined_before WHEN project_id IS NULL THEN :now ELSE :invites_before END),
      session AS (DELETE FROM web_sessions WHERE tenant_id = :tenant_id AND expires_at <= :now),
      app_token AS (DELETE FROM app_tokens WHERE tenant_id = :tenant_id AND refresh_expires_at <= :now),
      key AS (DELETE FROM api_keys WHERE tenant_id = :tenant_id AND least(revoked_at, expires_at) < :keys_before),

@@ -118,6 +118,17 @@ async def test_at_most_five_proposals_are_pinned_and_the_latest_count(harness: A
     assert len(await listed(harness, **ROOM)) == 7, "an accepted one makes room for an earlier proposal"
 
 
+async def test_nobodys_many_proposals_keep_anothers_out(harness: AppHarness) -> None:
+    await harness.say("bob", "We decided to paint the office green.", **ROOM)
+    await harness.say("carol", "We decided to plant a tree in May.", **ROOM)
+    for number in range(7):
+        await harness.say("alice", f"We decided to rename server {number}{number}.", **ROOM)
+    text = await pinned(harness, **ROOM)
+    assert "office green" in text
+    assert "plant a tree" in text
+    assert [f"server {n}{n}" in text for n in range(7)] == [False, False, False, False, True, True, True]
+
+
 async def test_a_proposal_lapses_after_fourteen_days_and_an_accepted_one_does_not(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to use Postgres for everything.", **ROOM)
     await harness.say("alice", "We agreed to freeze the main branch.", **ROOM)

@@ -117,6 +117,7 @@ async def test_an_invitation_is_declined_withdrawn_and_ends_after_two_weeks(stag
         assert "alice  write (invited, until " in await told(stage, "mallory", "project member list handbook")
         if end == "decline":
             assert await told(stage, "alice", "project decline handbook") == "Declined: you are not in handbook."
+            stage.harness.clock.tick(30 * 86_400)
         elif end == "withdraw":
             await told(stage, "mallory", "project member remove handbook alice")
         else:
@@ -271,6 +272,7 @@ async def test_no_admin_opens_the_sessions_of_who_may_only_read(stage: GatewaySt
         stage, "alice", "project list"
     )
     await told(stage, "alice", "project decline handbook")
+    stage.harness.clock.tick(30 * 86_400)
     assert "your role: read" in await told(stage, "alice", "project list"), "she stays what she was"
     await told(stage, "mallory", "project member add handbook alice write")
     await told(stage, "mallory", "project member add handbook alice read")
@@ -388,9 +390,15 @@ async def test_an_invitation_to_another_role_is_another_invitation(stage: Gatewa
     assert ids[0] == ids[2] != ids[1]
 
 
-async def test_who_declined_is_invited_anew(stage: GatewayStage) -> None:
+async def test_who_declined_is_not_asked_again_for_thirty_days(stage: GatewayStage) -> None:
     await raised(stage, "changed")
     await told(stage, "alice", "project decline handbook")
+    stage.harness.clock.tick(29 * 86_400)
+    for role in ("read", "write"):
+        with pytest.raises(Conflict, match="has declined an invitation to it within the last 30 days"):
+            await told(stage, "mallory", f"project member add handbook alice {role}")
+    await told(stage, "mallory", "project member add handbook bob write")
+    stage.harness.clock.tick(86_400)
     await told(stage, "mallory", "project member add handbook alice write")
     assert "with the role write" in await told(stage, "alice", "project accept handbook")
 

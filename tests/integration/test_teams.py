@@ -106,6 +106,10 @@ async def test_an_invitation_is_for_one_person_for_two_weeks_and_can_be_declined
     await manage(hub, "bob", teams.decline, team)
     with pytest.raises(NotFound):
         await manage(hub, "bob", teams.accept, team)
+    hub.harness.clock.tick(timedelta(days=29).total_seconds())
+    with pytest.raises(Conflict, match="has declined an invitation to it within the last 30 days"):
+        await manage(hub, "alice", teams.invite, team, bob, "2")
+    hub.harness.clock.tick(timedelta(days=1).total_seconds())
     await manage(hub, "alice", teams.invite, team, bob, "2")
     hub.harness.clock.tick(timedelta(days=15).total_seconds())
     assert await manage(hub, "bob", teams.invites) == []

@@ -65,6 +65,7 @@ MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 ROLES: Final = ("admin", "write", "read")  # the best first
 INVITE_LIFETIME: Final = 14 * 86_400  # seconds
+DECLINED_LIFETIME: Final = 30 * 86_400
 FOLLOW_UP: Final = 60 * 60  # seconds for which an answer in a thread may be followed up without a mention
 MINUTE: Final = 60  # for which an answer of a platform is used again
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
@@ -156,6 +157,7 @@ class Invitation:
     by: str
     until: int
     raised: bool = False  # an earlier one, which they may have been shown, offered less
+    declined: bool = False
 
     def is_open(self, at: int) -> bool:
         return at < self.until
@@ -281,22 +283,41 @@ def _proposed(said: Entry) -> list[Entry]:
     return [replace(made, text=text) for text in found]
 
 
-def _later_proposals(entry: Entry, entries: tuple[Entry, ...], at: int, *, ties: bool) -> int:
-    """Count the unconfirmed landmarks of the same namespace and owner that are later; all, for one that is too old.
+def _proposals_before(entry: Entry, entries: tuple[Entry, ...], at: int, *, ties: bool, in_room: bool) -> int:
+    """Count the unconfirmed landmarks of the same namespace and owner that are shown before one: the latest of each
+    author, then the next of each; all, for one that is too old.
 
-    Which of two of the same second is the later one is not said, so `ties` counts the others of that second too.
+    Which of two of the same second is the later one is not said, nor outside a room whose are the reader's own, which
+    come first in a turn: `ties` counts all that may be before it, else those that are.
     """
     if entry.at <= at - PROPOSAL_LIFETIME:
         return MAX_PROPOSED
     private = entry.visibility == "private"
-    return sum(
-        other is not entry
-        and other.proposed
+    shown = [
+        other
+        for other in entries
+        if other.proposed
+        and other.at > at - PROPOSAL_LIFETIME
         and (other.home, other.visibility) == (entry.home, entry.visibility)
         and (not private or other.owner == entry.owner)
-        and (other.at >= entry.at if ties else other.at > entry.at)
-        for other in entries
-    )
+    ]
+
+    def turn(one: Entry, *, latest: bool) -> int:
+        """How many of the same author come before it, at most or (`latest`) at least."""
+        return sum(
+            each is not one and each.owner == one.owner and (each.at > one.at if latest else each.at >= one.at)
+            for each in shown
+        )
+
+    def is_before(other: Entry) -> bool:
+        if other.owner == entry.owner:
+            return other.at >= entry.at if ties else other.at > entry.at
+        theirs, ours = turn(other, latest=ties), turn(entry, latest=not ties)
+        if theirs != ours:
+            return theirs < ours
+        return (other.at >= entry.at or not in_room) if ties else (other.at > entry.at and in_room)
+
+    return sum(other is not entry and is_before(other) for other in shown)
 
 
 def may_be_busy(conversation_key: ConversationKey, log: list[Entry] | tuple[Entry, ...]) -> bool:
@@ -484,9 +505,14 @@ class Reference:
         )
         if before is not None:
             sure, possible = (tuple(e for e in some if e.n != before) for some in (sure, possible))
-        sure = tuple(e for e in sure if not e.proposed or _later_proposals(e, possible, at, ties=True) < MAX_PROPOSED)
-        possible = tuple(
-            e for e in possible if not e.proposed or _later_proposals(e, possible, at, ties=False) < MAX_PROPOSED
+        in_room = room is not None
+        sure, possible = (
+            tuple(
+                e
+                for e in some
+                if not e.proposed or _proposals_before(e, possible, at, ties=ties, in_room=in_room) < MAX_PROPOSED
+            )
+            for some, ties in ((sure, True), (possible, False))
         )
         own = [e for e in possible if e.kind == "summary" and e.home == home]
         latest = [e for tier, most in TIERS.items() for e in [s for s in own if s.key == tier][-most:]]
@@ -1321,14 +1347,17 @@ class Reference:
             for account in named:
                 del project.members[account]
             self._leave_projects(here, accounts)
-            ended = {self._withdraw(project, account, event.at) for account in accounts}
+            ended = {self._end(project, account, event.at) for account in accounts}
             return True in ended or bool(named)
         opens_sessions = here.role(project, event.who) == "read" and event.role != "read"
         if not named or (opens_sessions and event.user not in accounts):
+            earlier = [project.invited[account] for account in accounts & project.invited.keys()]
+            if any(each.declined and event.at < each.until + DECLINED_LIFETIME for each in earlier):
+                return False
             new = Invitation(event.role, event.user, event.at + INVITE_LIFETIME)
             project.invited[event.who] = new.after(project.invited.get(event.who), event.at)
             return True
-        self._withdraw(project, event.who, event.at)
+        self._end(project, event.who, event.at)
         for account in named | {event.who}:
             project.members[account] = event.role
         return True
@@ -1344,7 +1373,10 @@ class Reference:
         if not event.declined and any(each.raised for each in invites.values()):
             return False  # it names no role
         for account in here.accounts(event.user):
-            project.invited.pop(account, None)
+            if event.declined:
+                self._end(project, account, event.at, declined=True)
+            else:
+                project.invited.pop(account, None)
         if not event.declined:
             offered = {here.role(project, event.user), *(each.role for each in invites.values())}
             role = next(role for role in ROLES if role in offered)
@@ -1361,16 +1393,16 @@ class Reference:
             return False
         for account in here.accounts(event.user):
             project.members.pop(account, None)
-            project.invited.pop(account, None)
+            self._end(project, account, event.at, declined=True)
         self._leave_projects(here, here.accounts(event.user))
         return True
 
-    def _withdraw(self, project: Project, account: str, at: int) -> bool:
+    def _end(self, project: Project, account: str, at: int, *, declined: bool = False) -> bool:
         """End an open invitation, which stays known for a while."""
         invitation = project.invited.get(account)
         if invitation is None or not invitation.is_open(at):
             return False
-        project.invited[account] = replace(invitation, until=at)
+        project.invited[account] = replace(invitation, until=at, declined=declined)
         return True
 
     def _leave_projects(self, here: Tenant, accounts: Iterable[str]) -> None:

@@ -67,6 +67,20 @@ def test_two_statements_with_one_name_are_refused(folder: Path) -> None:
         loader.queries()
 
 
+@pytest.mark.parametrize(
+    "taken", ["pg_advisory_xact_lock(:key)", "pg_try_advisory_lock(:key)", "PG_ADVISORY_LOCK_SHARED(:key)"]
+)
+def test_a_statement_that_takes_a_lock_of_its_own_is_refused(folder: Path, taken: str) -> None:
+    (folder / "queries" / "a.sql").write_text(f"-- name: mine\n-- Lock.\nSELECT {taken}\n")
+    with pytest.raises(ValueError, match=r'(?i)query mine: calls pg_.*open it as "share" or "alone"'):
+        loader.queries()
+
+
+def test_the_two_ways_to_begin_a_transaction_take_the_lock_of_the_tenant() -> None:
+    own = {name: query.source for name, query in loader.queries().items() if "advisory_xact" in query.source}
+    assert set(own) == {"tenant_share", "tenant_alone"}
+
+
 def test_loaded_statements_are_read_only() -> None:
     with pytest.raises(TypeError):
         loader.queries()["recall"] = "SELECT 1"  # type: ignore[index]

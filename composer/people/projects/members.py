@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER, require_few_invites
+from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER, require_may_invite
 from composer.errors import Conflict, NotFound
 from composer.model import Role, User, derived_id
 from composer.people.projects.projects import judge_over_api, require_writing
@@ -28,7 +28,8 @@ async def set_member(
     """Set a member's role, or invite somebody who is none; return whether they have the role now.
 
     Who may only read is invited to a role that writes, too: from then on what they say in sessions that they put into
-    the project, and said there before, is recalled by everybody in it. Raises Conflict where no admin would be left.
+    the project, and said there before, is recalled by everybody in it. Raises Conflict where no admin would be left,
+    and for who has declined lately.
     """
     if role is not Role.ADMIN and await tx.projects.admins(project.id, user.id) == (1, True):
         raise Conflict(
@@ -42,7 +43,7 @@ async def set_member(
         await tx.invites.withdraw(project.id, [user.id], now)
         return True
     own = [by, *(await tx.people.linked_users([by])).get(by, ())]
-    await require_few_invites(tx, own, project.id, user.id, now)
+    await require_may_invite(tx, own, project.id, user.id, now)
     id = derived_id("project invite", str(project.id), str(user.id), str(role))
     await tx.invites.to_project(id, project.id, user.id, role, by, now)
     return False
@@ -61,8 +62,8 @@ async def remove_member(tx: Transaction, project: ProjectFacts, user: User, now:
 
 async def leave(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
     """Let a person leave a project, and decline what they are invited to in it; False for who is neither."""
-    invited = await tx.invites.take(project, users, now)
-    return await _end(tx, project, users) or bool(invited)
+    invited = await tx.invites.decline(project, users, now)
+    return await _end(tx, project, users) or invited
 
 
 async def _end(tx: Transaction, project: uuid.UUID, users: Sequence[uuid.UUID]) -> bool:
@@ -155,7 +156,7 @@ async def decline_over_api(tx: Transaction, access: EntryAccess, id: uuid.UUID, 
     """Decline an invitation. Raises NotFound, and Refused as `accept_over_api`."""
     require_writing(access)
     tx.audit.act_for(access.user)
-    if not await tx.invites.take(id, access.users, now):
+    if not await tx.invites.decline(id, access.users, now):
         raise NotFound(UNKNOWN_INVITE)
 
 
