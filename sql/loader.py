@@ -144,11 +144,11 @@ def queries() -> Mapping[str, Query]:
 
 
 def with_included(text: str, texts: Mapping[str, str]) -> str:
-    """A statement with the statements that it includes. Raises ValueError for an unknown one."""
+    """A statement with the statements that it includes, and with theirs. Raises ValueError for an unknown one."""
 
     def included(name: re.Match[str]) -> str:
         if name[1] not in texts:
             raise ValueError(f"a query includes {name[1]}, which does not exist")
-        return texts[name[1]]
+        return with_included(texts[name[1]], texts)
 
     return _INCLUDED.sub(included, text)

@@ -152,10 +152,11 @@ class JsonRequest(Request):
     async def json(self) -> Any:
         """The body's value. Raises RequestRefused with 400."""
         body = await self.body()
-        return await off_loop(len(body) // BYTES_PER_READ, lambda: _value_of(body))
+        return await off_loop(len(body) // BYTES_PER_READ, lambda: json_value(body))
 
 
-def _value_of(body: bytes) -> Any:
+def json_value(body: bytes) -> Any:
+    """The value of a JSON text, read strictly. Raises RequestRefused with 400."""
     try:
         require_few_values(body.decode("latin-1"), MAX_JSON_VALUES)  # quotes and marks stand where they do in UTF-8
     except BadInput as error:

@@ -36,7 +36,7 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials of a request stand for now. Every wrong one is answered alike, with 401; a tool on a route
     that is not for tools with 403; a parameter that the route does not take with 422; what the tenant's plan has
     nothing left of with 429; who has too much in progress with 503."""
-    found = await _known(request, nexus)
+    found = await known_principal(request, nexus)
     request.state.key = str(found.id)  # for the line in the log
     await nexus.fair_use.admit(person_of(found))
     path: str = request.scope["path"]
@@ -48,7 +48,7 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     return found
 
 
-async def _known(request: Request, nexus: WebState) -> Principal:
+async def known_principal(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials stand for. Wrong ones are counted by their address."""
     found = await resolve_principal(request, nexus.app)
     if found is None:
@@ -73,7 +73,7 @@ class KeyedRoute(JsonRoute):
     async def admit(self, request: Request) -> None:
         """Find out who asks, before the body is read and after it."""
         nexus: WebState = request.app.state.nexus
-        await _known(request, nexus)
+        await known_principal(request, nexus)
         await request.body()
         setattr(request.state, _ADMITTED, await principal_of(request, nexus))
 

@@ -1,10 +1,10 @@
 """What is remembered of one person, for that person: a list that can be searched, and one item with all about it."""
 
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +14,14 @@ from composer.memory.forget import RETRACTED, Receipt, find_reach
 from composer.model import API, CONSOLE, DISCORD, SLACK
 from composer.people.erasing import erase
 from composer.people.places import NamedPlace, named, room_ids
+from composer.people.projection import in_two_dimensions
 from composer.people.readers import WhoReads, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.own_data import OwnFilter, OwnItem, OwnOrder, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
+from composer.text.work import in_thread
 from composer.visibility import Owned
 
 SHELVES: Final = ("preferences", "facts", "notes", "decisions")
@@ -27,6 +29,9 @@ TRASH: Final = "trash"
 WAITING: Final = "waiting"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
+MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
+MAX_MAPPED: Final = 2_000
+MAPPED_CHARS: Final = 120
 _OF_ENTRIES: Final = ("entries:", "team:")
 UNKNOWN_ITEM: Final = "Nothing of yours has that id: it was forgotten, or was never there."
 
@@ -37,6 +42,11 @@ class PlacedItem:
 
     item: OwnItem
     place: NamedPlace
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is an entry of the person's own: what they, or a tool of theirs, stored over the API or here."""
+        return is_own_entry(self.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +59,36 @@ class OwnItems:
 
 @dataclass(frozen=True, slots=True)
 class OwnTotals:
-    """How many items are on each shelf, how many each tool wrote, and how many are in the trash and wait."""
+    """How many items are on each shelf, in the trash and wait, and how many of those on shelves each tool and each
+    person wrote, have each tag, and are filed in each place and each project: those with most first."""
 
-    shelves: dict[str, int]
-    tools: dict[str, int]
+    shelves: Mapping[str, int]
+    tools: Mapping[str, int]
+    authors: Mapping[str, int]
+    tags: Mapping[str, int]
+    places: Mapping[str, int]
+    projects: Mapping[str, int]
 
     @property
     def all(self) -> int:
         """All but what is in the trash or waits."""
         return sum(self.shelves.get(shelf, 0) for shelf in SHELVES)
+
+
+OwnDays = Mapping[date, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class MappedItem:
+    """An item on the map: what is shown of it, and where it is, from 0 to 1 in both directions."""
+
+    id: uuid.UUID
+    shelf: str
+    text: str
+    at: datetime
+    place: NamedPlace
+    x: float
+    y: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +105,90 @@ class ItemDetails:
     @property
     def is_entry(self) -> bool:
         """Whether it is an entry of the person's own: what they, or a tool of theirs, stored over the API or here."""
-        return self.item.kind == "memory" and not self.item.pending and self.item.namespace.startswith(_OF_ENTRIES)
+        return is_own_entry(self.item)
+
+
+def is_own_entry(item: OwnItem) -> bool:
+    """Whether an item is an entry of its person's own, which they change."""
+    return item.kind == "memory" and not item.pending and item.namespace.startswith(_OF_ENTRIES)
 
 
 async def own_items(
     tx: Transaction, owned: Owned, wanted: OwnFilter, cursor: str | None, limit: int, now: datetime, presence: Presence
 ) -> OwnItems:
-    """A page of the person's items, latest first. Raises BadInput for a cursor that no page gave."""
+    """A page of the person's items, in the order that is wanted. Raises BadInput for a cursor that no page gave."""
     if cursor is not None:
-        wanted = replace(wanted, before=read_cursor(cursor))
+        wanted = replace(wanted, after=read_cursor(cursor))
     found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     page = found[:limit]
-    joined = await tx.conversations.joined_ids(owned.users, presence)
-    places, projects = await _around(tx, owned, page, joined)
-    items = [PlacedItem(item, named(item.namespace, places, projects, owned.users)) for item in page]
-    return OwnItems(items, cursor_of(page[-1].at, page[-1].id) if len(found) > limit else None)
+    items = await _placed(tx, owned, page, presence)
+    last = page[-1] if len(found) > limit else None
+    is_changed = wanted.order is OwnOrder.CHANGED
+    next = None if last is None else cursor_of(last.changed_at if is_changed else last.at, last.id)
+    return OwnItems(items, next)
 
 
-async def own_totals(tx: Transaction, owned: Owned, now: datetime) -> OwnTotals:
+async def own_totals(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> OwnTotals:
     """How much the person has."""
-    shelves, tools = Counter[str](), Counter[str]()
-    for each in await tx.own_data.memory_counts(owned, now):
-        shelves[each.shelf] += each.count
-        if each.origin not in NO_TOOLS and each.shelf in SHELVES:
-            tools[each.origin] += each.count
-    return OwnTotals(dict(shelves), dict(tools))
+    found = defaultdict[str, Counter[str]](Counter)
+    for each in await tx.own_data.labels(owned, MAX_LABELS, now):
+        found[each.label][each.value] += each.count
+    places, projects = Counter[str](), Counter[str]()
+    for namespace, place in (await _namespaces(tx, owned, list(found["namespace"]), presence)).items():
+        places[place.name] += found["namespace"][namespace]
+        if place.project:
+            projects[place.project] += found["namespace"][namespace]
+    tools = {tool: count for tool, count in found["tool"].items() if tool not in NO_TOOLS}
+    return OwnTotals(
+        found["shelf"], tools, found["author"], found["tag"], dict(places.most_common()), dict(projects.most_common())
+    )
+
+
+async def own_filter(
+    tx: Transaction,
+    owned: Owned,
+    wanted: OwnFilter,
+    now: datetime,
+    presence: Presence,
+    *,
+    place: str | None = None,
+    project: str | None = None,
+) -> OwnFilter:
+    """What is wanted, of one place and of one project alone, by the names that `own_totals` gives them (None: of
+    all)."""
+    if place is None and project is None:
+        return wanted
+    labels = await tx.own_data.labels(owned, MAX_LABELS, now)
+    named_places = await _namespaces(tx, owned, [each.value for each in labels if each.label == "namespace"], presence)
+    fitting = (
+        namespace
+        for namespace, named in named_places.items()
+        if place in (None, named.name) and project in (None, named.project)
+    )
+    return replace(wanted, namespaces=tuple(fitting))
+
+
+async def own_days(tx: Transaction, owned: Owned, wanted: OwnFilter, zone: tzinfo, now: datetime) -> OwnDays:
+    """How many of the wanted items were written on each day of a zone, by shelf, the earliest first."""
+    days = dict[date, Counter[str]]()
+    for each in await tx.own_data.times(owned, wanted, now):
+        days.setdefault(each.at.astimezone(zone).date(), Counter())[each.shelf] += each.count
+    return days
+
+
+async def own_map(
+    tx: Transaction, owned: Owned, wanted: OwnFilter, now: datetime, presence: Presence
+) -> Sequence[MappedItem]:
+    """The latest of the wanted items by their meaning: what means the same is near. Where each is depends on these
+    items alone. Facts and decisions of rooms have no vectors, and are not there."""
+    found = await tx.own_data.vectors(owned, wanted, MAX_MAPPED, MAPPED_CHARS, now)
+    found = [each for each in found if len(each.vector) == len(found[0].vector)]
+    names = await _namespaces(tx, owned, sorted({each.namespace for each in found}), presence)
+    places = await in_thread(in_two_dimensions, [each.vector for each in found]) if found else []
+    return [
+        MappedItem(each.id, each.shelf, each.text, each.at, names[each.namespace], x, y)
+        for each, (x, y) in zip(found, places, strict=True)
+    ]
 
 
 async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, presence: Presence) -> ItemDetails:
@@ -111,7 +201,7 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
         raise NotFound(UNKNOWN_ITEM)
     item = found[0]
     joined = await tx.conversations.joined_ids(owned.users, presence)
-    places, projects = await _around(tx, owned, found, joined)
+    places, projects = await _around(tx, owned, [item.namespace], joined)
     traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES)
     return ItemDetails(
         item,
@@ -122,11 +212,24 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
     )
 
 
+async def _placed(tx: Transaction, owned: Owned, items: Sequence[OwnItem], presence: Presence) -> Sequence[PlacedItem]:
+    names = await _namespaces(tx, owned, [item.namespace for item in items], presence)
+    return [PlacedItem(item, names[item.namespace]) for item in items]
+
+
+async def _namespaces(
+    tx: Transaction, owned: Owned, namespaces: Sequence[str], presence: Presence
+) -> Mapping[str, NamedPlace]:
+    """Some namespaces, in words for the person."""
+    joined = await tx.conversations.joined_ids(owned.users, presence)
+    places, projects = await _around(tx, owned, namespaces, joined)
+    return {namespace: named(namespace, places, projects, owned.users) for namespace in namespaces}
+
+
 async def _around(
-    tx: Transaction, owned: Owned, items: Sequence[OwnItem], joined: Sequence[uuid.UUID]
+    tx: Transaction, owned: Owned, namespaces: Sequence[str], joined: Sequence[uuid.UUID]
 ) -> tuple[list[OwnPlace], list[OwnProject]]:
-    rooms = room_ids(item.namespace for item in items)
-    return await tx.own_data.places(owned, rooms, joined), await tx.own_data.projects(owned)
+    return await tx.own_data.places(owned, room_ids(namespaces), joined), await tx.own_data.projects(owned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
@@ -15,10 +15,11 @@ _ID_LENGTH: Final = 36  # of a UUID as text
 
 @dataclass(frozen=True, slots=True)
 class NamedPlace:
-    """A namespace in words: what it is, and who reads what is filed there."""
+    """A namespace in words: what it is, who reads what is filed there, and the project that it is in, if any."""
 
     name: str
     readers: str
+    project: str = ""
 
 
 def room_ids(namespaces: Iterable[str]) -> list[uuid.UUID]:
@@ -49,10 +50,11 @@ def named(
     if kind == "project":
         known = names.get(uuid.UUID(rest))
         name = "a project that you are not in" if known is None else f"project {known}"
-        return NamedPlace(name, f"the rooms and sessions of {name}, and its members' DMs that chose it")
+        return NamedPlace(name, f"the rooms and sessions of {name}, and its members' DMs that chose it", known or "")
     place = by_namespace.get(namespace)
     if place is not None:
-        return _conversation(place, names)
+        project = names.get(place.project_id, "") if place.readable and place.project_id is not None else ""
+        return replace(_conversation(place, names), project=project)
     former = next((p for p in places if kind == "room" and p.id == uuid.UUID(rest[:_ID_LENGTH])), None)
     if former is not None and former.readable:
         return NamedPlace(f"#{title_label(former.name)}, while it was private", "nobody any more")

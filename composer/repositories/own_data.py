@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
@@ -92,28 +93,75 @@ class OwnItem:
     tags: tuple[str, ...]
     pending: bool
     trashed_at: datetime | None
+    changed_at: datetime
+
+
+class OwnOrder(StrEnum):
+    """In which order items are listed: as they were written, the latest or the oldest first; or changed, the latest
+    first."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    CHANGED = "changed"
+
+
+_ORDERED: Final = {
+    OwnOrder.NEWEST: "own_memory_newest",
+    OwnOrder.OLDEST: "own_memory_oldest",
+    OwnOrder.CHANGED: "own_memory_changed",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFilter:
-    """Which of a person's items to list: those of a `shelf`, written by `origins` (of both, None: all), that have all
-    of these `words`, and come `before` an item of this time and id."""
+    """Which of a person's items to list: those of a `shelf`, written by `origins` and `authors`, filed in `namespaces`
+    (of each, None: all), that have all of these `tags` and `words`, were written `since` a time and before (`until`)
+    another one, and come `after` an item of this time and id."""
 
     beginning: str = ""
     shelf: str | None = None
     origins: tuple[str, ...] | None = None
+    authors: tuple[str, ...] | None = None
+    namespaces: tuple[str, ...] | None = None
+    tags: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
     trashed: bool = False
-    before: tuple[datetime, uuid.UUID] | None = None
+    order: OwnOrder = OwnOrder.NEWEST
+    after: tuple[datetime, uuid.UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCount:
-    """How many items are on a shelf that came from an origin. The shelf `trash` is the trash."""
+class OwnLabel:
+    """How many items have a label: are on a `shelf` (`trash` is the trash), were written by a `tool` or an `author`,
+    are filed in a `namespace`, or have a `tag`. `value` says which."""
 
-    shelf: str
-    origin: str
+    label: str
+    value: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTimes:
+    """How many items of a shelf were written in the quarter of an hour that begins at a time."""
+
+    at: datetime
+    shelf: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVector:
+    """An item with the vector of what it means, as bytes: four, then numbers of four bytes, the greatest first."""
+
+    id: uuid.UUID
+    user_id: uuid.UUID
+    namespace: str
+    shelf: str
+    text: str
+    at: datetime
+    vector: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +190,32 @@ class OwnData:
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
     async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
-        """The person's current and pending items, latest first."""
-        before_at, before_id = wanted.before or (None, None)
+        """The person's current and pending items that are wanted, in the order that is."""
+        after_at, after_id = wanted.after or (None, None)
         found = await self._sql.fetch_as(
             OwnItem,
-            "own_memory",
-            user_ids=list(owned.users),
-            beginning=wanted.beginning,
-            shelf=wanted.shelf,
-            origins=None if wanted.origins is None else list(wanted.origins),
-            patterns=[f"%{_escaped(word)}%" for word in wanted.words],
-            trashed=wanted.trashed,
-            before_at=before_at,
-            before_id=before_id,
+            _ORDERED[wanted.order],
+            **_fitting(owned, wanted, now),
+            after_at=after_at,
+            after_id=after_id,
             limit=limit,
-            now=now,
         )
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def memory_counts(self, owned: Owned, now: datetime) -> list[OwnCount]:
-        """How many items the person has, by shelf and origin."""
-        return await self._sql.fetch_as(OwnCount, "own_memory_counts", user_ids=list(owned.users), now=now)
+    async def labels(self, owned: Owned, limit: int, now: datetime) -> list[OwnLabel]:
+        """How many items the person has with each label: of one kind of labels at most `limit`, those with most."""
+        return await self._sql.fetch_as(OwnLabel, "own_memory_labels", user_ids=list(owned.users), limit=limit, now=now)
+
+    async def times(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[OwnTimes]:
+        """How many of the wanted items were written when, the oldest first."""
+        return await self._sql.fetch_as(OwnTimes, "own_memory_times", **_fitting(owned, wanted, now))
+
+    async def vectors(self, owned: Owned, wanted: OwnFilter, limit: int, chars: int, now: datetime) -> list[OwnVector]:
+        """The latest of the wanted items that have a vector, with the first `chars` characters of their texts."""
+        found = await self._sql.fetch_as(
+            OwnVector, "own_memory_vectors", **_fitting(owned, wanted, now), limit=limit, chars=chars
+        )
+        return [item for item in found if owned.admits(item.user_id)]
 
     async def traces(self, owned: Owned, id: uuid.UUID, joined: Collection[uuid.UUID], limit: int) -> list[OwnTrace]:
         """What an item was made from and led to, as far as the person may know it, latest first."""
@@ -218,6 +271,28 @@ class OwnData:
         """The rows of a query, each checked again."""
         rows = await self._sql.fetch(query, user_ids=list(owned.users), **values)
         return [row for row in rows if owned.admits(row["user_id"])]
+
+
+def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
+    """The parameters of `own_memory_fitting`."""
+
+    def of(values: tuple[str, ...] | None) -> list[str] | None:
+        return None if values is None else list(values)
+
+    return {
+        "user_ids": list(owned.users),
+        "beginning": wanted.beginning,
+        "shelf": wanted.shelf,
+        "origins": of(wanted.origins),
+        "authors": of(wanted.authors),
+        "namespaces": of(wanted.namespaces),
+        "tags": of(wanted.tags or None),
+        "patterns": [f"%{_escaped(word)}%" for word in wanted.words],
+        "since": wanted.since,
+        "until": wanted.until,
+        "trashed": wanted.trashed,
+        "now": now,
+    }
 
 
 def _escaped(word: str) -> str:

@@ -1,62 +1,105 @@
--- name: own_memory
--- List a person's current memories, facts and landmarks, and those that wait for approval, latest first: those whose id begins
--- with `beginning` (hexadecimal digits), on these shelves (NULL: all), that were written by these (NULL: all), with all of
--- these patterns (of LIKE) in their words, before an item of this time and id (NULL: from the latest). `trashed`: those in the
--- trash, in place of the others.
-SELECT kind, id, user_id, namespace, visibility, shelf, label, text, key, at, author, origin, vendors, tags, pending, trashed_at
-FROM (
-    SELECT 'memory' AS kind, id, user_id, namespace, visibility,
-           CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
-                WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf, kind AS label,
-           text, key, created_at AS at, author, origin, allowed_vendors AS vendors, tags, false AS pending, trashed_at
-    FROM memories
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
-          AND (trashed_at IS NOT NULL) = :trashed AND (expires_at IS NULL OR expires_at > :now)
-    UNION ALL
-    SELECT 'fact', id, user_id, namespace, visibility, 'facts', 'fact', key || ' = ' || value::text, key, valid_from,
-           author, origin, '{*}', '{}', false, NULL
-    FROM facts
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL AND NOT :trashed
-    UNION ALL
-    SELECT 'landmark', id, user_id, namespace, visibility, 'decisions',
-           CASE state WHEN 'proposed' THEN 'proposed' ELSE 'pinned' END, text, NULL, decided_at, author, '', '{*}', '{}', false,
-           NULL
-    FROM landmarks
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired' AND NOT :trashed
-    UNION ALL
-    SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
-           CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END, NULL, at, author, origin, '{*}', '{}', true, NULL
-    FROM quarantine
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending' AND NOT :trashed
-) AS items
-WHERE starts_with(replace(id::text, '-', ''), :beginning)
+-- name: own_memory_rows
+-- Read a person's current memories, facts and landmarks, those in the trash, and those that wait for approval, for statements
+-- that include this one.
+SELECT 'memory' AS kind, id, user_id, namespace, visibility,
+       CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
+            WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf, kind AS label,
+       text, key, created_at AS at, coalesce(updated_at, created_at) AS changed_at, author, origin, allowed_vendors AS vendors,
+       tags, false AS pending, trashed_at
+FROM memories
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
+      AND (expires_at IS NULL OR expires_at > :now)
+UNION ALL
+SELECT 'fact', id, user_id, namespace, visibility, 'facts', 'fact', key || ' = ' || value::text, key, valid_from, valid_from,
+       author, origin, ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
+FROM facts
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
+UNION ALL
+SELECT 'landmark', id, user_id, namespace, visibility, 'decisions',
+       CASE state WHEN 'proposed' THEN 'proposed' ELSE 'pinned' END, text, NULL::text, decided_at, decided_at, author, ''::text,
+       ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
+FROM landmarks
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
+UNION ALL
+SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
+       CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END, NULL::text, at, at, author, origin, ARRAY['*'],
+       ARRAY[]::text[], true, NULL::timestamptz
+FROM quarantine
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
+
+-- name: own_memory_fitting
+-- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: their id begins with `beginning`
+-- (hexadecimal digits), they are on a shelf, were written by these tools or people, are filed in these namespaces, have all
+-- of these tags and all of these patterns (of LIKE) in their words, and were written since a time and before another one.
+-- `trashed`: those in the trash, in place of the others.
+SELECT * FROM ({{own_memory_rows}}) AS items
+WHERE (trashed_at IS NOT NULL) = :trashed
+      AND starts_with(replace(id::text, '-', ''), :beginning)
       AND (:shelf::text IS NULL OR shelf = :shelf)
       AND (:origins::text[] IS NULL OR origin = ANY (:origins))
+      AND (:authors::text[] IS NULL OR author = ANY (:authors))
+      AND (:namespaces::text[] IS NULL OR namespace = ANY (:namespaces))
+      AND (:tags::text[] IS NULL OR tags @> :tags)
+      AND (:since::timestamptz IS NULL OR at >= :since)
+      AND (:until::timestamptz IS NULL OR at < :until)
       AND text ILIKE ALL (:patterns::text[])
-      AND (:before_at::timestamptz IS NULL OR (at, id) < (:before_at, :before_id::uuid))
+
+-- name: own_memory_newest
+-- List what fits, latest first, before an item of this time and id (NULL: from the latest).
+SELECT * FROM ({{own_memory_fitting}}) AS fitting
+WHERE :after_at::timestamptz IS NULL OR (at, id) < (:after_at, :after_id::uuid)
 ORDER BY at DESC, id DESC
 LIMIT :limit
 
--- name: own_memory_counts
--- Count a person's current items by shelf and by who wrote them (`origin`), and those in the trash.
-SELECT shelf, origin, count(*) AS count FROM (
-    SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' WHEN kind IN ('preference', 'habit') THEN 'preferences'
-                WHEN kind IN ('fact', 'factual') THEN 'facts' WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf,
-           origin
-    FROM memories
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
-          AND (expires_at IS NULL OR expires_at > :now)
+-- name: own_memory_oldest
+-- List what fits, oldest first, after an item of this time and id (NULL: from the oldest).
+SELECT * FROM ({{own_memory_fitting}}) AS fitting
+WHERE :after_at::timestamptz IS NULL OR (at, id) > (:after_at, :after_id::uuid)
+ORDER BY at, id
+LIMIT :limit
+
+-- name: own_memory_changed
+-- List what fits, latest changed first, before an item that was changed at this time (NULL: from the latest).
+SELECT * FROM ({{own_memory_fitting}}) AS fitting
+WHERE :after_at::timestamptz IS NULL OR (changed_at, id) < (:after_at, :after_id::uuid)
+ORDER BY changed_at DESC, id DESC
+LIMIT :limit
+
+-- name: own_memory_labels
+-- Count a person's current items by shelf, and those on shelves by the tool that wrote them, by tag, by author and by
+-- namespace: of each of these the `limit` with most. The shelf `trash` is the trash.
+WITH items AS MATERIALIZED (
+    SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author, tags,
+           trashed_at IS NULL AND NOT pending AS shelved
+    FROM ({{own_memory_rows}}) AS rows
+), counted AS (
+    SELECT 'shelf' AS label, shelf AS value, count(*) AS count FROM items GROUP BY shelf
     UNION ALL
-    SELECT 'facts', origin FROM facts
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
+    SELECT CASE WHEN grouping(origin) = 0 THEN 'tool' WHEN grouping(author) = 0 THEN 'author' ELSE 'namespace' END,
+           coalesce(origin, author, namespace), count(*)
+    FROM items WHERE shelved GROUP BY GROUPING SETS ((origin), (author), (namespace))
     UNION ALL
-    SELECT 'decisions', '' FROM landmarks
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
-    UNION ALL
-    SELECT 'waiting', origin FROM quarantine
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
-) AS items
-GROUP BY shelf, origin
+    SELECT 'tag', tag, count(*) FROM items CROSS JOIN LATERAL unnest(tags) AS tag WHERE shelved GROUP BY tag
+), ranked AS (
+    SELECT label, value, count, row_number() OVER (PARTITION BY label ORDER BY count DESC, value) AS n FROM counted
+)
+SELECT label, value, count FROM ranked WHERE n <= :limit ORDER BY label, n
+
+-- name: own_memory_times
+-- Count what fits by the quarter of an hour in which it was written, and by shelf: days of every time zone begin on such a
+-- quarter.
+SELECT date_bin('15 minutes', at, '2000-01-01 00:00:00Z') AS at, shelf, count(*) AS count
+FROM ({{own_memory_fitting}}) AS fitting
+GROUP BY 1, 2
+ORDER BY 1, 2
+
+-- name: own_memory_vectors
+-- Read the vectors of the latest of what fits, of those that have one, with what is shown of each.
+SELECT f.id, f.user_id, f.namespace, f.shelf, substr(f.text, 1, :chars::int) AS text, f.at, r.embedding AS vector
+FROM ({{own_memory_fitting}}) AS f
+JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = f.id AND r.part = 1 AND r.embedding IS NOT NULL
+ORDER BY f.at DESC, f.id DESC
+LIMIT :limit
 
 -- name: own_memory_traces
 -- What an item of a person was made from, of the person's own messages, and the answers that it led to: those to the person's

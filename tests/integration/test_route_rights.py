@@ -62,6 +62,7 @@ WHO: Final = {
 IDS: Final = {
     "/v1/entries/": "entry",
     "/v1/agent/entries/": "entry",
+    "/v1/memory/": "entry",
     "/v1/teams/": "team",
     "/v1/agent/team/": "team",
     "/v1/projects/": "project",
@@ -74,6 +75,7 @@ NOBODYS: Final = {"name"}  # a tag
 # Bodies that fit where one of what the document requires does not.
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/agent/forget": {"everything": True},
+    "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 # Statements that are run beside requests, in batches or every few seconds.

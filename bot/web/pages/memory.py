@@ -1,204 +1,211 @@
-"""`/memory`: all that is remembered of a person, searched as they type, and one item with who reads it, where it came
-from and what it led to."""
+"""`/memory`: all that is remembered of a person, searched as they type, by day and by meaning, and one item with who
+reads it, where it came from and what it led to."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
-from fastapi import Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import Query, Request, Response
 
-from bot.web.metering import counts_as
+from bot.web.pages.memory_wanted import MEMORY, WantedMemory, Wanting
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
-from composer import visibility
-from composer.entries import entries
-from composer.entries.draft import MAX_CONTENT_BYTES, SentEntry
-from composer.memory.forget import Receipt
+from bot.web.shapes.entries import purge_at
+from composer.entries.draft import ENTRY_KINDS
 from composer.people.own_memory import (
+    MAX_MAPPED,
     SHELVES,
-    TRASH,
-    WAITING,
+    ItemDetails,
     OwnItems,
-    forget_item,
+    PlacedItem,
     forget_preview,
+    own_days,
+    own_filter,
     own_item,
     own_items,
+    own_map,
     own_totals,
 )
-from composer.repositories.database import Transaction
-from composer.repositories.operations import Operation
+from composer.repositories.entries import Entry
 from composer.repositories.own_data import OwnFilter
-from composer.visibility import EntryAccess
+from composer.repositories.teams import Team
+from composer.visibility import may_see_teams, readable_entries
 
-MEMORY: Final = "/memory"
 PAGE_ITEMS: Final = 50
-MAX_WORDS: Final = 8
+LISTED_POINTS: Final = 60  # of the map, beside it
+SHOWN_MONTHS: Final = 12
+PLACE_COLOURS: Final = 7  # the other places have one colour
 router = PageRouter(MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
-class WantedMemory:
-    """What of the list is wanted, as the address of the page says."""
+class ShownItem:
+    """One item with all that its card shows. `entry`: it as an entry of the person's own, which can be changed (None:
+    it is none); `teams`: those that it can be shared with; `purge_at`: when it is erased, as it is in the trash."""
 
-    shelf: str | None
-    tool: str | None
-    words: str
-    cursor: str | None
-
-    def filter(self) -> OwnFilter:
-        """For the use case."""
-        return OwnFilter(
-            shelf=None if self.shelf == TRASH else self.shelf,
-            origins=None if self.tool is None else (self.tool,),
-            words=tuple(self.words.split()[:MAX_WORDS]),
-            trashed=self.shelf == TRASH,
-        )
-
-    def address(self, path: str = MEMORY, **changed: str | None) -> str:
-        """The address of the same list with something changed; without it, of this one."""
-        values = {"q": self.words or None, "shelf": self.shelf, "tool": self.tool} | changed
-        query = urlencode({name: value for name, value in values.items() if value})
-        return f"{path}?{query}" if query else path
+    about: ItemDetails
+    entry: Entry | None
+    teams: Sequence[Team]
+    purge_at: datetime | None
 
 
-async def _wanted(shelf: str | None, tool: str | None, q: str, cursor: str | None) -> WantedMemory:
-    known = shelf if shelf in (*SHELVES, TRASH, WAITING) else None
-    return WantedMemory(known, tool or None, q.strip(), cursor)
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A day of the timeline: how much of each shelf was learnt on it, as parts of the height of a bar (0 to 100) from
+    the bottom up."""
 
-
-_Text = Annotated[str, Query(max_length=200)]
-_Choice = Annotated[str | None, Query(max_length=80)]
+    day: date
+    count: int
+    parts: Sequence[tuple[str, float, float]]
 
 
 @router.get("")
-async def show_memory(
-    request: Request,
-    viewer: SignedIn,
-    q: _Text = "",
-    shelf: _Choice = None,
-    tool: _Choice = None,
-    cursor: Annotated[str | None, Query(max_length=200)] = None,
-    item: uuid.UUID | None = None,
-) -> Response:
+async def show_memory(request: Request, viewer: SignedIn, wanted: Wanting, item: uuid.UUID | None = None) -> Response:
     """The list; for a script that asks for its rows alone, these."""
-    wanted = await _wanted(shelf, tool, q, cursor)
     async with viewer.reading() as reading:
         values = await _list(viewer, reading, wanted)
         rows_only = is_script(request)
         if not rows_only:
-            values["totals"] = await own_totals(reading.tx, reading.owned, viewer.call.now)
-            values["detail"] = None if item is None else await _details(viewer, reading, item)
-    template = "parts/memory_rows.html" if rows_only else "memory.html"
-    return page(request, template, viewer.language, **values)
+            values["totals"] = await own_totals(reading.tx, reading.owned, viewer.call.now, reading.presence)
+            values["detail"] = None if item is None else await details(viewer, reading, item)
+        if wanted.is_table:
+            values["teams"] = await _teams(reading)
+    if not rows_only:
+        return page(request, "memory.html", viewer.language, **values)
+    answer = page(request, "parts/memory_rows.html", viewer.language, **values)
+    if wanted.cursor is None:
+        answer.headers["HX-Push-Url"] = wanted.address()
+    return answer
+
+
+@router.get("/timeline")
+async def show_timeline(
+    request: Request, viewer: SignedIn, wanted: Wanting, month: Annotated[str, Query(max_length=7)] = ""
+) -> Response:
+    """What was learnt in a month, by day."""
+    async with viewer.reading() as reading:
+        today = viewer.call.now.astimezone(reading.chrome.zone).date()
+        first = _first_of(month or wanted.since[:7], today)
+        last = _month_after(first) - timedelta(days=1)
+        whole = replace(wanted, since=first.isoformat(), until=last.isoformat())
+        wanted = wanted if whole.since <= wanted.since <= wanted.until <= whole.until else whole
+        values = await _list(viewer, reading, wanted)
+        chosen = await _filter(viewer, reading, whole)
+        days = await own_days(reading.tx, reading.owned, chosen, reading.chrome.zone, viewer.call.now)
+    if is_script(request):
+        return page(request, "parts/memory_rows.html", viewer.language, **values)
+    most = max((sum(counts.values()) for counts in days.values()), default=0)
+    bars = [_bar(each, days.get(each, {}), most) for each in (first + timedelta(days=n) for n in range(last.day))]
+    values |= {
+        "bars": bars,
+        "first": first,
+        "total": sum(each.count for each in bars),
+        "before": _month_after(first - timedelta(days=40)),
+        "after": _month_after(first) if last < today else None,
+        "shelf_counts": {shelf: sum(counts.get(shelf, 0) for counts in days.values()) for shelf in SHELVES},
+    }
+    return page(request, "memory_timeline.html", viewer.language, **values)
+
+
+@router.get("/map")
+async def show_map(
+    request: Request, viewer: SignedIn, wanted: Wanting, colour: Annotated[str, Query(max_length=10)] = "kind"
+) -> Response:
+    """What is remembered, by what it means: what means the same is near."""
+    by_place = colour == "place"
+    async with viewer.reading() as reading:
+        chosen = await _filter(viewer, reading, wanted)
+        points = await own_map(reading.tx, reading.owned, chosen, viewer.call.now, reading.presence)
+    counts: dict[str, int] = {}
+    for each in points:
+        name = each.place.name if by_place else each.shelf
+        counts[name] = counts.get(name, 0) + 1
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    groups = {name: str(min(n, PLACE_COLOURS)) if by_place else name for n, name in enumerate(ranked)}
+    values: dict[str, Any] = {
+        "chrome": reading.chrome,
+        "now": viewer.call.now,
+        "wanted": wanted,
+        "points": points,
+        "by_place": by_place,
+        "groups": groups,
+        "counts": counts,
+        "most": MAX_MAPPED,
+        "listed": LISTED_POINTS,
+    }
+    return page(request, "memory_map.html", viewer.language, **values)
+
+
+@router.get("/add")
+async def show_adding(request: Request, viewer: SignedIn) -> Response:
+    """A form for something new."""
+    async with viewer.reading() as reading:
+        values: dict[str, Any] = {"chrome": reading.chrome, "kinds": ENTRY_KINDS, "teams": await _teams(reading)}
+    return shown(request, viewer, "memory_add", values)
 
 
 @router.get("/{id}")
-async def show_item(
-    request: Request, viewer: SignedIn, id: uuid.UUID, q: _Text = "", shelf: _Choice = None, tool: _Choice = None
-) -> Response:
+async def show_item(request: Request, viewer: SignedIn, id: uuid.UUID, wanted: Wanting) -> Response:
     """One item: beside the list, or for a script alone."""
     if not is_script(request):
-        return await show_memory(request, viewer, q, shelf, tool, None, id)
-    wanted = await _wanted(shelf, tool, q, None)
+        return await show_memory(request, viewer, wanted, id)
     async with viewer.reading() as reading:
-        values: dict[str, Any] = {"chrome": reading.chrome, "now": viewer.call.now, "wanted": wanted}
-        values["detail"] = await _details(viewer, reading, id)
-    return page(request, "parts/memory_item.html", viewer.language, **values)
-
-
-@router.post("")
-@counts_as(Operation.WRITES)
-async def add(
-    request: Request,
-    viewer: SignedIn,
-    csrf: Annotated[str, Form()],
-    text: Annotated[str, Form(max_length=MAX_CONTENT_BYTES)],
-) -> Response:
-    """Store an entry, exactly as written."""
-    viewer.require_form(csrf)
-    async with viewer.call.writing() as (tx, access):
-        draft: SentEntry = {"content": text}
-        made = await entries.write(
-            tx, access, draft, await viewer.writer(tx, access), uuid.uuid4().hex, viewer.call.now
-        )
-        viewer.call.erased.append(made.receipt)
-    return RedirectResponse(f"{MEMORY}/{made.entry.id}", 303)
+        values: dict[str, Any] = {"chrome": reading.chrome, "wanted": wanted}
+        values["detail"] = await details(viewer, reading, id)
+        values["kinds"] = ENTRY_KINDS
+    return page(request, "parts/memory_item.html", viewer.language, now=viewer.call.now, **values)
 
 
 @router.get("/{id}/forget")
 async def show_forgetting(request: Request, viewer: SignedIn, id: uuid.UUID) -> Response:
     """What forgetting an item erases with it, before it does."""
     async with viewer.reading() as reading:
-        detail = await _details(viewer, reading, id)
+        detail = await own_item(reading.tx, reading.owned, id, viewer.call.now, reading.presence)
         preview = await forget_preview(reading.tx, reading.owned, detail.item)
         values: dict[str, Any] = {"chrome": reading.chrome, "detail": detail, "preview": preview}
-    return _shown(request, viewer, "memory_forget", values)
+    return shown(request, viewer, "memory_forget", values)
 
 
-@router.post("/{id}/forget")
-async def forget(request: Request, viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
-    """Erase an item for good, and show the receipt."""
-    viewer.require_form(csrf)
-    app, now = viewer.call.app, viewer.call.now
-    async with viewer.reading() as reading:
-        chrome, item = reading.chrome, (await _details(viewer, reading, id)).item
-
-    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
-        return await forget_item(tx, visibility.owned_by_bearer(access), app.settings.home, item, now, key=key)
-
-    receipt, _ = await viewer.call.erase(erase)
-    return _shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt})
-
-
-@router.post("/{id}/edit")
-async def edit(
-    viewer: SignedIn,
-    id: uuid.UUID,
-    csrf: Annotated[str, Form()],
-    text: Annotated[str, Form(max_length=MAX_CONTENT_BYTES)],
-) -> Response:
-    """Change the words of an entry. What was made from words that it no longer has is erased."""
-    viewer.require_form(csrf)
-    changed: SentEntry = {"content": text}
-    async with viewer.call.writing(alone=True) as (tx, access):
-        made = await entries.change(tx, access, id, changed, viewer.call.now, None)
-        viewer.call.erased.append(made.receipt)
-    return RedirectResponse(f"{MEMORY}/{id}", 303)
-
-
-@router.post("/{id}/trash")
-async def trash(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
-    """Put an entry into the trash, from which it can be taken again for 30 days."""
-    viewer.require_form(csrf)
-    async with viewer.call.writing(alone=True) as (tx, access):
-        await entries.trash(tx, access, id, viewer.call.now, None)
-    return RedirectResponse(f"{MEMORY}/{id}?shelf={TRASH}", 303)
-
-
-@router.post("/{id}/restore")
-async def restore(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
-    """Take an entry out of the trash, as it was."""
-    viewer.require_form(csrf)
-    async with viewer.call.writing(alone=True) as (tx, access):
-        plan = viewer.call.app.directory.plan(access.tenant_id)
-        await entries.restore(tx, access, id, viewer.call.now, None, plan)
-    return RedirectResponse(f"{MEMORY}/{id}", 303)
-
-
-def _shown(request: Request, viewer: Viewer, name: str, values: dict[str, Any]) -> Response:
+def shown(request: Request, viewer: Viewer, name: str, values: dict[str, Any]) -> Response:
     """A part beside the list for a script, else a page of its own."""
     template = f"parts/{name}.html" if is_script(request) else "memory_one.html"
     return page(request, template, viewer.language, now=viewer.call.now, part=f"parts/{name}.html", **values)
 
 
+async def details(viewer: Viewer, reading: Reading, id: uuid.UUID) -> ShownItem:
+    """One item with all that its card shows. Raises NotFound."""
+    about = await own_item(reading.tx, reading.owned, id, viewer.call.now, reading.presence)
+    access = reading.access
+    erased = purge_at(about.item.trashed_at, access)
+    if not about.is_entry:
+        return ShownItem(about, None, (), erased)
+    entry = await reading.tx.entries.get(readable_entries(access), id, viewer.call.now, access.users)
+    return ShownItem(about, entry, await _teams(reading), erased)
+
+
+async def _teams(reading: Reading) -> Sequence[Team]:
+    return await reading.tx.teams.find_for(reading.access.users) if may_see_teams(reading.access) else ()
+
+
+async def _filter(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> OwnFilter:
+    return await own_filter(
+        reading.tx,
+        reading.owned,
+        wanted.filter(reading.chrome.zone),
+        viewer.call.now,
+        reading.presence,
+        place=wanted.place or None,
+        project=wanted.project or None,
+    )
+
+
 async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[str, Any]:
     now = viewer.call.now
-    found = await own_items(
-        reading.tx, reading.owned, wanted.filter(), wanted.cursor, PAGE_ITEMS, now, reading.presence
-    )
+    chosen = await _filter(viewer, reading, wanted)
+    found = await own_items(reading.tx, reading.owned, chosen, wanted.cursor, PAGE_ITEMS, now, reading.presence)
     dates = Dates(viewer.language, reading.chrome.zone, now)
     return {
         "chrome": reading.chrome,
@@ -207,13 +214,38 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[
         "found": found,
         "days": _by_day(found, dates),
         "shelves": SHELVES,
+        "kinds": ENTRY_KINDS,
+        "purges": {
+            each.item.id: purge_at(each.item.trashed_at, reading.access)
+            for each in found.items
+            if each.item.trashed_at is not None
+        },
     }
 
 
-def _by_day(found: OwnItems, dates: Dates) -> list[tuple[str, list[Any]]]:
+def _by_day(found: OwnItems, dates: Dates) -> list[tuple[str, list[PlacedItem]]]:
     """The items with the day that each group of them is of, in words."""
     return [(day, list(items)) for day, items in groupby(found.items, lambda placed: dates.day(placed.item.at))]
 
 
-async def _details(viewer: Viewer, reading: Reading, id: uuid.UUID) -> Any:
-    return await own_item(reading.tx, reading.owned, id, viewer.call.now, reading.presence)
+def _bar(day: date, counts: Any, most: int) -> Bar:
+    parts, bottom = [], 0.0
+    for shelf in SHELVES:
+        height = 100 * counts.get(shelf, 0) / most if most else 0
+        if height:
+            bottom += height
+            parts.append((shelf, round(100 - bottom, 2), round(height, 2)))
+    return Bar(day, sum(counts.values()), parts)
+
+
+def _first_of(month: str, today: date) -> date:
+    """The first day of a month (`2026-11`); of the present one for what is none, or is to come."""
+    try:
+        found = date.fromisoformat(f"{month}-01")
+    except ValueError:
+        found = today
+    return min(found, today).replace(day=1)
+
+
+def _month_after(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

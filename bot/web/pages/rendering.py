@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_date, format_datetime, format_time
+from babel.dates import format_date, format_datetime, format_skeleton, format_time
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_compact_decimal, format_decimal
@@ -195,6 +195,14 @@ class Dates:
     def exact(self, at: datetime) -> str:
         """The exact moment, for who points at it."""
         return str(format_datetime(at, "full", tzinfo=self._zone, locale=self._locale))
+
+    def long(self, day: date) -> str:
+        """A day, in full."""
+        return str(format_date(day, "long", locale=self._locale))
+
+    def month(self, day: date) -> str:
+        """The month that a day is in."""
+        return str(format_skeleton("yMMMM", day, locale=self._locale))
 
     def iso(self, at: datetime) -> str:
         """For machines."""

@@ -18,7 +18,7 @@ from bot.web.credentials import cookie_name, only_cookie
 from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
 from bot.web.pages.rendering import Chrome, Language, error_page, language_of
-from bot.web.principal import principal_of
+from bot.web.principal import known_principal, principal_of
 from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
 from bot.web.router import Router
 from composer import visibility
@@ -64,11 +64,19 @@ class PageRoute(JsonRoute):
         return handler
 
 
+class UploadRoute(PageRoute):
+    """A page that takes long files: from those alone who are signed in."""
+
+    async def admit(self, request: Request) -> None:
+        """Find out who asks, before the file is read."""
+        await known_principal(request, request.app.state.nexus)
+
+
 class PageRouter(Router):
     """A router of pages: they are in no document of the API."""
 
-    def __init__(self, prefix: str = "") -> None:
-        super().__init__(prefix, include_in_schema=False, route_class=PageRoute)
+    def __init__(self, prefix: str = "", route_class: type[PageRoute] = PageRoute) -> None:
+        super().__init__(prefix, include_in_schema=False, route_class=route_class)
 
 
 @dataclass(frozen=True, slots=True)

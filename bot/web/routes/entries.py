@@ -1,12 +1,13 @@
 """`/v1/entries`: a person's own memory over the API."""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
+from pydantic import BaseModel, Field
 
-from bot.web.call import ONCE, REPLAYED, ApiCall, Calling, Event, InProject
+from bot.web.call import IS_REPLAYED, ONCE, REPLAYED, ApiCall, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
 from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
 from bot.web.json_answer import json_answer
@@ -24,6 +25,7 @@ from bot.web.shapes.entries import (
     entry_values,
 )
 from composer.entries import entries, listing
+from composer.entries.bulk import MAX_BULK, BulkAct, BulkResult, act_on_many, are_done
 from composer.entries.entries import Writer
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, tokens_of
@@ -77,6 +79,58 @@ async def write_entry(call: Calling, sent: NewEntry) -> Response:
     """Stored exactly as sent; no model touches it. With a `key`, what the person wrote with it before is replaced, and
     the metadata merged."""
     return await write(call, sent, sent.project)
+
+
+class BulkRequest(RequestBody):
+    """What to do to which entries of one's own. `team`: the one to share them with."""
+
+    ids: Annotated[list[uuid.UUID], Field(min_length=1, max_length=MAX_BULK)]
+    act: BulkAct
+    team: uuid.UUID | None = None
+
+
+class BulkOutcome(BaseModel):
+    """What became of an entry: whether it was done, or why not."""
+
+    id: uuid.UUID
+    done: bool
+    detail: str
+
+
+class BulkOutcomes(BaseModel):
+    """What became of each entry, in the order in which they were named."""
+
+    items: list[BulkOutcome]
+
+
+_BULK: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": BulkOutcomes, "headers": ONCE},
+    **documented(400, 401, 402, 403, 422, 429),
+}
+
+
+@router.post("/bulk", summary="Change many entries", response_class=Response, responses=_BULK)
+@counts_as(Operation.REMOVALS)
+async def change_entries(call: Calling, sent: BulkRequest) -> Response:
+    """Put many entries into the trash or take them out, share them with a team or with none any more. Each is done or
+    refused for itself; what is done already is done. A request that repeats another by its idempotency key does
+    nothing."""
+
+    async def act(tx: Transaction, access: EntryAccess) -> Response:
+        plan = call.app.directory.plan(access.tenant_id)
+        found = await act_on_many(tx, access, sent.ids, sent.act, call.now, team=sent.team, plan=plan)
+        return json_answer(_bulk_values(found))
+
+    async def shown(tx: Transaction, access: EntryAccess) -> Response:
+        found = await are_done(tx, access, sent.ids, sent.act, call.now, sent.team)
+        return json_answer(_bulk_values(found), headers=IS_REPLAYED)
+
+    response, _ = await call.change(act, shown, alone=True)
+    return response
+
+
+def _bulk_values(found: Sequence[BulkResult]) -> dict[str, Any]:
+    return {"items": [{"id": each.id, "done": not each.refused, "detail": each.refused} for each in found]}
 
 
 @router.get("/{id}", summary="Get an entry", response_class=Response, responses=_ONE)

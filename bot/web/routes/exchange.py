@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import to_json
 
-from bot.web.call import ONCE, REPLAYED, Calling, Event
+from bot.web.call import ONCE, REPLAYED, ApiCall, Calling, Event
 from bot.web.credentials import credential_check
 from bot.web.entry_pages import Text, names_for
 from bot.web.event_stream import CredentialEnded
@@ -171,6 +171,11 @@ async def export_entries(
 ) -> Response:
     """All entries of the person's own as one document, newest first, those in the trash and expired ones too. It
     is read while it is sent: what is forgotten meanwhile is not in it."""
+    return await entries_document(request, call, project)
+
+
+async def entries_document(request: Request, call: ApiCall, project: str | None = None) -> Response:
+    """The answer to an export: a document as a file."""
     async with call.writing(project) as (tx, access):
         ids = await begin_export(tx, access)
     is_valid = credential_check(request, call.app, call.principal)
@@ -192,7 +197,7 @@ async def export_entries(
     return StreamingResponse(document(), headers=_file("nexus-entries.json"), media_type="application/json")
 
 
-async def _import_in_portions(call: Calling, parts: Sequence[Sequence[ImportedEntry]]) -> None:
+async def _import_in_portions(call: ApiCall, parts: Sequence[Sequence[ImportedEntry]]) -> None:
     """Store the portions of a document, each in a transaction. An error says how far it came."""
     done, total = 0, sum(map(len, parts))
     for portion in parts:
@@ -223,6 +228,13 @@ async def import_document(
     and is answered as with `dry_run`. More than 500, or 100,000 characters, are stored in portions, so that others can
     write in between: what stops one of them (a quota, a credential that ends) leaves those before it, and the same
     document goes on there."""
+    found, repeated = await import_sent(call, sent, dry_run=dry_run)
+    headers = {REPLAYED: "true"} if repeated else None
+    return json_answer(import_values(found, dry_run=dry_run or repeated), headers=headers)
+
+
+async def import_sent(call: ApiCall, sent: EntryDocument, *, dry_run: bool) -> tuple[Imported, bool]:
+    """Import a document: what became of it, and whether an earlier request had imported it."""
     items = await off_loop(len(sent.entries) * CHARS_PER_ENTRY, lambda: read_entries(sent.entries))
 
     async def imported(tx: Transaction, access: EntryAccess, *, dry_run: bool) -> Imported:
@@ -233,7 +245,7 @@ async def import_document(
         async with call.reading() as (tx, access):
             planned = await imported(tx, access, dry_run=True)  # raises where one is wrong, before anything is stored
         await _import_in_portions(call, parts)
-        return json_answer(import_values(planned, dry_run=False))
+        return planned, False
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Imported]:
         found = await imported(tx, access, dry_run=dry_run)
@@ -245,10 +257,7 @@ async def import_document(
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> Imported:
         return await imported(tx, access, dry_run=True)
 
-    found, repeated = await call.once(make, again, alone=not dry_run)
-    headers = {REPLAYED: "true"} if repeated else None
-    values = import_values(found, dry_run=dry_run or repeated)
-    return json_answer(values, headers=headers)
+    return await call.once(make, again, alone=not dry_run)
 
 
 @router.get(

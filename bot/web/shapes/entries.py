@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -147,6 +147,7 @@ class _EntryResponse(BaseModel):
     updated_at: datetime | None
     expires_at: datetime | None
     trashed_at: datetime | None
+    purge_at: datetime | None = Field(description="When it is erased for good, since it is in the trash.")
 
 
 class EntryResponse(_EntryResponse):
@@ -231,7 +232,13 @@ def all_values(entry: Entry, names: Names) -> dict[str, Any]:
         "created_at": entry.created_at,
         "updated_at": entry.updated_at,
         "trashed_at": entry.trashed_at,
+        "purge_at": purge_at(entry.trashed_at, names.access),
     }
+
+
+def purge_at(trashed_at: datetime | None, access: EntryAccess) -> datetime | None:
+    """When what is in the trash since a time is erased, as its person has set; None for what is not in it."""
+    return None if trashed_at is None else trashed_at + timedelta(days=access.settings.trash_days)
 
 
 def shown_as(shape: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,9 @@ from tests.support.harness import AppHarness
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
-    "/ask",
-    "/memory",
-    "/memory?shelf=facts",
-    "/memory?q=nothing+fits",
-    "/waiting",
-    "/tools",
-    "/usage",
-    "/privacy",
+    *("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/memory?view=table&tag=ops"),
+    *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import"),
+    *("/waiting", "/tools", "/usage", "/privacy"),
 )
 BITES: Final = (
     "<script>window.bitten = 1</script>",
@@ -40,7 +35,9 @@ async def filled(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus fact set deploy_day Friday --yes", **ROOM)
     await harness.command("alice", "/nexus landmark add The launch is on Thursday --yes", **ROOM)
     await harness.ask("alice", "what do I prefer?", **DM)
+    await Hub(harness).write("alice", "We deploy on Fridays", tags=["ops"], kind="procedural")
     await proposed(harness)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
 
 
 async def proposed(harness: AppHarness) -> None:
@@ -127,6 +124,40 @@ async def test_a_search_shows_what_fits_as_one_types(harness: AppHarness, window
     assert window.faults == []
 
 
+async def test_filters_narrow_the_list_and_the_address_says_so(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/memory")
+    await window.tab.click(".chip:has-text('Facts')")
+    await window.tab.wait_for_url("**/memory?shelf=facts")
+    await window.tab.wait_for_selector("#rows:not(:has(.list li:nth-child(2)))")
+    await window.tab.click(".chip:has-text('All')")
+    await window.tab.click(".filters summary")
+    await window.tab.select_option("select[name=tag]", "ops")
+    await window.tab.wait_for_url("**/memory?tag=ops")
+    await window.tab.wait_for_selector("#rows:has-text('We deploy on Fridays')")
+    await window.tab.click(".switch label:nth-child(3)")
+    await window.tab.wait_for_selector("table")
+    await window.tab.check("input[data-all]")
+    await window.tab.click("button:has-text('To the trash')")
+    await window.tab.wait_for_selector("text=Nothing of yours fits that.")
+    await window.tab.click(".chip:has-text('In trash')")
+    assert window.faults == []
+
+
+async def test_a_point_of_the_map_opens_beside_it(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/memory/map")
+    await window.tab.click(".zoom button >> nth=0")
+    assert await window.tab.get_attribute("svg.points", "viewBox") != "0 0 1000 640"
+    await window.tab.click(".zoom button >> nth=2")
+    await window.tab.click("svg.points circle >> nth=0")
+    await window.tab.wait_for_selector("#detail .memory")
+    assert await window.violations() == []
+    assert window.faults == []
+
+
 async def test_one_memory_is_forgotten_by_keyboard_alone(harness: AppHarness, windows: Windows) -> None:
     await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
     window = await windows.of("alice")
@@ -162,6 +193,7 @@ async def test_everything_works_without_scripts(harness: AppHarness, windows: Wi
     await window.tab.click("main form button")
     await window.tab.wait_for_selector(".copied.key")
     await window.open("/memory")
+    await window.tab.click("a:has-text('Add')")
     await window.tab.fill("textarea[name=text]", "I own a red Koga.")
     await window.tab.click("text=Remember it")
     await window.tab.wait_for_selector("#detail .memory")

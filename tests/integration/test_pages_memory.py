@@ -1,0 +1,320 @@
+"""My memory as pages and over the API: narrowed down, sorted, by day and by meaning, many at once, and as a file."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+import numpy as np
+import pytest
+
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.people.projection import in_two_dimensions
+from tests.integration.test_teams import team_of
+from tests.support.api import bearer, cookie_of, key_of
+from tests.support.entries import Hub
+from tests.support.harness import AppHarness
+from tests.support.pages import OWN, Person
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+ROOM, DM = {"room": "general"}, {"dm": "nexus"}
+ITEM: Final = re.compile(r"(/memory/[0-9a-f-]{36})")
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    await harness.say("alice", "good morning", **ROOM)
+    person = Person(client, await cookie_of(harness, "alice"))
+    await person.page("/memory")
+    return person
+
+
+@dataclass
+class Shown:
+    """Which of some words a page shows."""
+
+    alice: Person
+    words: tuple[str, ...]
+
+    async def of(self, path: str) -> set[str]:
+        found = await self.alice.page(path)
+        rows = found[found.index('id="rows"') :]
+        return {word for word in self.words if word in rows}
+
+
+async def filled(harness: AppHarness, alice: Person) -> Shown:
+    """What alice stored herself, by a tool, in a room and for a project, a minute after each other."""
+    hub = Hub(harness)
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    for text, kind, tags in (
+        ("zqdeploy on friday", "procedural", "ops, web"),
+        ("zqtea is better", "preference", "ops"),
+    ):
+        harness.clock.tick(60)
+        assert (await alice.press("/memory", text=text, kind=kind, tags=tags)).status_code == 303
+    harness.clock.tick(60)
+    await hub.write("alice", "zqclaude wrote this", "claude", tags=["web"])
+    harness.clock.tick(60)
+    await harness.command("alice", "/nexus fact set zqday Friday --yes", **ROOM)
+    return Shown(alice, ("zqdeploy", "zqtea", "zqclaude", "zqday"))
+
+
+async def test_the_list_is_narrowed_down_by_each_label(harness: AppHarness, alice: Person) -> None:
+    shown = await filled(harness, alice)
+    today = harness.clock.now().date().isoformat()
+    for query, expected in {
+        "": {"zqdeploy", "zqtea", "zqclaude", "zqday"},
+        "?tag=ops": {"zqdeploy", "zqtea"},
+        "?tag=web&tool=claude": {"zqclaude"},
+        "?place=%23general": {"zqday"},
+        "?place=your+entries": {"zqdeploy", "zqtea", "zqclaude"},
+        "?place=somewhere": set(),
+        "?project=apollo": set(),
+        "?by=alice+(claude)": {"zqclaude"},
+        "?shelf=preferences": {"zqtea"},
+        f"?since={today}&until={today}": {"zqdeploy", "zqtea", "zqclaude", "zqday"},
+        "?until=2001-01-01": set(),
+        "?since=nonsense": {"zqdeploy", "zqtea", "zqclaude", "zqday"},
+        "?view=table&q=ZQT": {"zqtea"},
+    }.items():
+        assert await shown.of(f"/memory{query}") == expected, query
+    page = await alice.page("/memory")
+    for option in ("ops (2)", "web (2)", "claude (1)", "#general (1)", "your entries (3)"):
+        assert option in page
+
+
+async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:
+    await filled(harness, alice)
+    newest = await alice.page("/memory")
+    oldest = await alice.page("/memory?sort=oldest")
+    words = ("zqdeploy", "zqtea", "zqclaude", "zqday")
+    assert sorted(words, key=oldest.index) == list(words)
+    assert sorted(words, key=newest.index) == list(reversed(words))
+    first = _address(newest, "zqdeploy")
+    harness.clock.tick(60)
+    await alice.press(f"{first}/edit", text="zqdeploy on monday", version="1")
+    changed = await alice.page("/memory?sort=changed")
+    assert sorted(words, key=changed.index)[0] == "zqdeploy"
+
+
+async def test_only_the_version_that_was_shown_is_changed(harness: AppHarness, alice: Person) -> None:
+    address = (await alice.press("/memory", text="zqdeploy on friday", tags="ops")).headers["location"]
+    assert 'name="version" value="1"' in await alice.page(address)
+    assert (await alice.press(f"{address}/edit", text="zqdeploy on monday", tags="", version="1")).status_code == 303
+    late = await alice.press(f"{address}/edit", text="zqdeploy never", version="1")
+    assert (late.status_code, "changed meanwhile" in late.text) == (409, True)
+    shown = await alice.page(address)
+    assert ("on monday" in shown, "version 2" in shown, "?tag=ops" in shown) == (True, True, False)
+
+
+async def test_an_entry_is_shared_and_taken_back_one_and_many(harness: AppHarness, alice: Person) -> None:
+    hub = Hub(harness)
+    team = await team_of(hub, "alice", "bob")
+    first = (await alice.press("/memory", text="zqtea is better")).headers["location"]
+    second = (await alice.press("/memory", text="zqcoffee is worse")).headers["location"]
+    assert "Core" in await alice.page(first)
+    assert (await alice.press(f"{first}/share", team=str(team))).status_code == 303
+    assert "The team" in await alice.page(first)
+    await alice.press(f"{first}/share")
+    assert "The team" not in await alice.page(first)
+    ids = [each.rpartition("/")[2] for each in (first, second)]
+    await bulk(alice, ids, act="share", team=str(team))
+    assert len(await hub.titles("bob")) == 2
+    await bulk(alice, ids, act="unshare")
+    assert await hub.titles("bob") == []
+    await bulk(alice, ids, act="trash")
+    trash = await alice.page("/memory?shelf=trash&view=table")
+    assert ("zqtea" in trash, "zqcoffee" in trash, "Erased on" in trash) == (True, True, True)
+    await bulk(alice, ids[:1], act="restore")
+    assert "zqtea" in await alice.page("/memory")
+
+
+async def bulk(person: Person, ids: list[str], **values: Any) -> httpx2.Response:
+    """Press a button below the table."""
+    headers = OWN | person._cookie() | {"Content-Type": "application/x-www-form-urlencoded"}
+    body = str(httpx2.QueryParams([("csrf", person.csrf), *(("id", id) for id in ids), *values.items()]))
+    return await person.client.post("/memory/bulk", content=body, headers=headers)
+
+
+async def test_what_is_anothers_is_not_chosen(harness: AppHarness, client: httpx2.AsyncClient, alice: Person) -> None:
+    address = (await alice.press("/memory", text="zqtea is better")).headers["location"]
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/memory")
+    own = (await bob.press("/memory", text="zqbob")).headers["location"]
+    for act in ("trash", "restore", "unshare"):
+        refused = await bulk(bob, [address.rpartition("/")[2], own.rpartition("/")[2]], act=act)
+        assert (refused.status_code, "There is no such entry." in refused.text) == (422, True)
+        assert "zqtea" not in refused.text
+    assert "zqtea" in await alice.page("/memory")
+    token, alice.csrf = alice.csrf, bob.csrf
+    assert (await bulk(alice, [address.rpartition("/")[2]], act="trash")).status_code == 403
+    alice.csrf = token
+    for path in ("share", "edit"):
+        assert (await bob.press(f"{address}/{path}", text="x", team="")).status_code == 404
+    assert (await client.post("/memory/import", files={"file": b"{}"}, headers=OWN)).headers["location"] == "/login"
+
+
+async def test_entries_are_taken_out_and_brought_in(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await alice.press("/memory", text="zqtea is better", tags="ops")
+    out = await alice.get("/memory/export")
+    assert "attachment" in out.headers["content-disposition"]
+    assert [each["content"] for each in out.json()["entries"]] == ["zqtea is better"]
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/memory/import")
+
+    async def bring(document: bytes, **values: str) -> httpx2.Response:
+        form = {"csrf": bob.csrf} | values
+        headers = OWN | bob._cookie()
+        return await client.post("/memory/import", data=form, files={"file": document}, headers=headers)
+
+    said = await bring(out.content, dry_run="true")
+    assert "What would become of it" in said.text
+    assert "zqtea" not in await bob.page("/memory")
+    assert "Brought in" in (await bring(out.content)).text
+    assert "zqtea" in await bob.page("/memory")
+    for wrong in (b"", b"[]", b"{", b'{"format": "nexus-entries", "version": 1, "entries": [{"text": 1}]}', b"\xff"):
+        refused = await bring(wrong)
+        assert 400 <= refused.status_code < 500, wrong
+        assert "<html" in refused.text
+    assert (await bring(json.dumps({"entries": []}).encode(), csrf="0" * 32)).status_code == 403
+
+
+async def test_the_timeline_counts_days_of_the_reader(harness: AppHarness, alice: Person) -> None:
+    shown = await filled(harness, alice)
+    today = harness.clock.now().date()
+    page = await alice.page("/memory/timeline")
+    assert f"since={today}&amp;until={today}" in page
+    assert re.search(rf'aria-label="[^"]*{today.year}: 4"', page)
+    assert await shown.of("/memory/timeline") == set(shown.words)
+    assert await shown.of("/memory/timeline?month=1999-12") == set()
+    assert await shown.of(f"/memory/timeline?since={today}&until={today}") == set(shown.words)
+    assert (await alice.get("/memory/timeline?month=9999-99")).status_code == 200
+
+
+async def test_the_map_has_all_that_is_indexed_and_nothing_of_others(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    for n in range(5):
+        await alice.press("/memory", text=f"zqthing {n} about tea")
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    before = await alice.page("/memory/map")
+    assert before.count("<circle") == 5
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/memory")
+    for n in range(5):
+        await bob.press("/memory", text=f"zqthing {n} about coffee")
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    assert await alice.page("/memory/map") == before, "to the last digit"
+    assert "coffee" not in before
+    assert (await alice.page("/memory/map?q=zqthing+1")).count("<circle") == 1
+
+
+def test_a_projection_is_the_same_each_time_and_separates_what_differs() -> None:
+    random = np.random.default_rng(7)
+    middles = random.normal(size=(2, 64))
+    rows = np.concatenate([middle + random.normal(scale=0.05, size=(50, 64)) for middle in middles])
+    sent = [b"\0" * 4 + row.astype(">f4").tobytes() for row in rows]
+    found = in_two_dimensions(sent)
+    assert found == in_two_dimensions(sent)
+    assert all(0 <= each <= 1 for point in found for each in point)
+    one, other = np.array(found[:50]), np.array(found[50:])
+    assert np.linalg.norm(one.mean(axis=0) - other.mean(axis=0)) > 3 * one.std()
+    assert in_two_dimensions(sent[:1] * 3) == [(0.5, 0.5)] * 3
+
+
+async def test_the_api_says_what_the_pages_show(harness: AppHarness, client: httpx2.AsyncClient, alice: Person) -> None:
+    await filled(harness, alice)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    own = bearer(await key_of(harness, "alice"))
+
+    async def asked(path: str, **params: Any) -> Any:
+        answer = await client.get(f"/v1/memory{path}", params=params, headers=own)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    first = await asked("", limit=3)
+    assert [each["text"] for each in first["items"]][1:] == ["zqclaude wrote this", "zqtea is better"]
+    [last] = (await asked("", limit=3, cursor=first["next"]))["items"]
+    assert (last["text"], last["tags"], last["place"]) == ("zqdeploy on friday", ["ops", "web"], "your entries")
+    labels = await asked("/labels")
+    assert {"name": "ops", "count": 2} in labels["tags"]
+    assert {"name": "#general", "count": 1} in labels["places"]
+    [day] = (await asked("/days", zone="Europe/Berlin"))["items"]
+    assert sum(day["shelves"].values()) == 4
+    assert len((await asked("/map"))["items"]) == 3
+    one = await asked(f"/{last['id']}")
+    assert one["readers"][0] == {"may": True, "who": "You", "why": "in your DMs, your sessions and over the API"}
+    assert (await client.get("/v1/memory/days?zone=Mars", headers=own)).status_code == 422
+    bobs = bearer(await key_of(harness, "bob"))
+    assert (await client.get(f"/v1/memory/{last['id']}", headers=bobs)).status_code == 404
+    assert (await client.get("/v1/memory", headers=bobs)).json() == {"items": [], "next": None}
+
+
+async def test_many_entries_are_changed_over_the_api(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    ids = [
+        (await alice.press("/memory", text=text)).headers["location"].rpartition("/")[2]
+        for text in ("zqtea is better", "zqcoffee is worse")
+    ]
+    own = bearer(await key_of(harness, "alice"))
+    nobodys = "00000000-0000-0000-0000-000000000007"
+
+    async def change(act: str, **headers: str) -> list[bool]:
+        body = {"ids": [*ids, nobodys], "act": act}
+        answer = await client.post("/v1/entries/bulk", json=body, headers=own | headers)
+        assert answer.status_code == 200, answer.text
+        return [each["done"] for each in answer.json()["items"]]
+
+    assert await change("trash", **{"Idempotency-Key": "once"}) == [True, True, False]
+    [trashed, _] = (await client.get("/v1/entries?trashed=true", headers=own)).json()["items"]
+    assert trashed["purge_at"] > trashed["trashed_at"]
+    assert await change("restore") == [True, True, False]
+    assert await change("trash", **{"Idempotency-Key": "once"}) == [False, False, False], "it was done once"
+    assert len((await client.get("/v1/entries", headers=own)).json()["items"]) == 2
+    assert (await client.post("/v1/entries/bulk", json={"ids": ids, "act": "share"}, headers=own)).status_code == 422
+
+
+async def test_what_others_have_changes_nothing_of_any_view(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await filled(harness, alice)
+    await harness.say("bob", "good morning", **ROOM)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    paths = (
+        "",
+        "?view=table",
+        "?tag=ops",
+        "?place=%23general",
+        "?sort=changed",
+        "/timeline",
+        "/map",
+        "/add",
+        "/import",
+    )
+    before = [await alice.page(f"/memory{path}") for path in paths]
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/memory")
+    await bob.press("/memory", text="zqbob has a tag", tags="ops, zqbobs")
+    await harness.command("bob", "/nexus fact set zqbobs_day Monday --yes", **ROOM)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    assert [await alice.page(f"/memory{path}") for path in paths] == before
+
+
+def _address(page: str, word: str) -> str:
+    """The address of the item whose row has a word."""
+    return str(ITEM.findall(page[: page.index(word)])[-1])
