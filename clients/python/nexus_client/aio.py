@@ -126,6 +126,12 @@ class AsyncNexus:
         """POST /v1/entries/forget: kind, tag, vendor, project, older_than; Conflict says what to `confirm`."""
         return cast(dict[str, Any], await self.request("POST", "/v1/entries/forget", body=which))
 
+    async def change_entries(self, ids: Sequence[str], act: str, *, team: str | None = None) -> list[dict[str, Any]]:
+        """POST /v1/entries/bulk: trash, restore, share or unshare many; what became of each."""
+        body = {"ids": list(ids), "act": act} | ({} if team is None else {"team": team})
+        found = await self.request("POST", "/v1/entries/bulk", body=body)
+        return cast(list[dict[str, Any]], found["items"])
+
     async def pending(self, *, project: str | None = None) -> list[dict[str, Any]]:
         """GET /v1/entries/pending"""
         found = await self.request("GET", "/v1/entries/pending", params={"project": project})
@@ -153,6 +159,31 @@ class AsyncNexus:
     async def export(self) -> dict[str, Any]:
         """GET /v1/export: all that is stored of the person."""
         return cast(dict[str, Any], await self.request("GET", "/v1/export"))
+
+    # --- all that is remembered of a person -----------------------------------------------------------------------
+
+    async def memory(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        """GET /v1/memory: all that fits, page by page. Filters: shelf, tool, author, tag, place, project, q, since,
+        before; sort: newest, oldest or changed."""
+        async for item in self._pages("/v1/memory", filters):
+            yield item
+
+    async def memory_item(self, id: str) -> dict[str, Any]:
+        """GET /v1/memory/{id}: with who can be answered from it, where it came from, and what used it."""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/memory/{_part(id)}"))
+
+    async def memory_labels(self) -> dict[str, Any]:
+        """GET /v1/memory/labels: what a list can be narrowed down to, with counts."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/memory/labels"))
+
+    async def memory_days(self, *, zone: str | None = None, **filters: Any) -> list[dict[str, Any]]:
+        """GET /v1/memory/days: how much was learnt on each day of a time zone."""
+        found = await self.request("GET", "/v1/memory/days", params={**filters, "zone": zone})
+        return cast(list[dict[str, Any]], found["items"])
+
+    async def memory_map(self, **filters: Any) -> list[dict[str, Any]]:
+        """GET /v1/memory/map: the latest in two dimensions, by what they mean."""
+        return cast(list[dict[str, Any]], (await self.request("GET", "/v1/memory/map", params=filters))["items"])
 
     # --- a tool's -------------------------------------------------------------------------------------------------
 

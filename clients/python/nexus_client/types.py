@@ -45,6 +45,7 @@ class _EntryBase(TypedDict):
     updated_at: str | None
     expires_at: str | None
     trashed_at: str | None
+    purge_at: str | None
 
 
 class Entry(_EntryBase):

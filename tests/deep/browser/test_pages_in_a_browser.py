@@ -117,8 +117,8 @@ async def test_a_search_shows_what_fits_as_one_types(harness: AppHarness, window
     window = await windows.of("alice")
     await window.open("/memory")
     await window.tab.keyboard.press("/")
-    await window.tab.keyboard.type("deploy")
-    await window.tab.wait_for_url("**/memory?q=deploy")
+    await window.tab.keyboard.type("deploy_day")
+    await window.tab.wait_for_url("**/memory?q=deploy_day")
     await window.tab.wait_for_selector("#rows:not(:has(.list li:nth-child(2)))")
     assert await window.tab.locator(".list li").count() == 1
     assert window.faults == []
