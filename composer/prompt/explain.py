@@ -8,10 +8,12 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from composer.model import Visibility
 from composer.ports.models import ChatMessage
+from composer.prompt.lines import said_in
 from composer.prompt.sections import (
     CALL_FOUND_NOTHING,
     CLOSING_SECTIONS,
@@ -36,7 +38,7 @@ _NOT_SHOWN: Final = "not shown: something that this answer used may not be read 
 class ExplainedSource:
     """One source of a section. `mark` is its source mark in the answer (s1); `text` is its lines in the prompt;
     `came_from` says in words which other conversation, profile or project it came from, if any; `cited`: the answer
-    cites or quotes it."""
+    cites or quotes it. `said` is what was said in it, `who` said it ("" and None: that is not stored) and `at` when."""
 
     mark: str
     layer: str
@@ -48,6 +50,9 @@ class ExplainedSource:
     id: uuid.UUID | None = None
     came_from: str = ""
     cited: bool = False
+    at: datetime | None = None
+    who: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,9 @@ def _explained(
             text=line,
             id=uuid.UUID(source["id"]),
             came_from=source.get("from", ""),
+            at=datetime.fromisoformat(source["at"]) if "at" in source else None,
+            who=source.get("who", ""),
+            said=said_in(line, source["kind"]),
         )
         for number, (source, line, ok) in enumerate(zip(stored, lines, admitted, strict=True), first_mark)
         if ok

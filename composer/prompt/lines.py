@@ -138,6 +138,15 @@ def recall_line(
     return f"- (s{len(above) + 1}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 
 
+def said_in(line: str, kind: str) -> str:
+    """What was said in the line of a source of this kind, as it was said: all after its head, which has no colon before
+    a space, since names in it are without signs. A fact's line has no head, and ends with who set it, in brackets."""
+    if kind == "fact":
+        return line.removeprefix("- ").rpartition(" (")[0]
+    head, colon, said = line.partition(": ")
+    return "\n".join(part.removeprefix("  | ").removeprefix("  |") for part in said.split("\n")) if colon else head
+
+
 def _age_words(item: Item, above: Sequence[Item]) -> str:
     for number, other in enumerate(above, 1):
         if other.id == item.newer_than:

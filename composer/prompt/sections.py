@@ -184,4 +184,6 @@ def _source_json(item: Item) -> dict[str, Any]:
         "score": item.score,
         "reasons": dict(item.reasons),
         "from": item.came_from,
+        "at": item.at.isoformat(),
+        "who": item.author,
     }

@@ -1,12 +1,16 @@
 """What an explanation shows of a stored prompt: each source that its reader may read now, and nothing of the others."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from composer.model import Visibility, profile_namespace
+import pytest
+
+from composer.model import Item, Visibility, profile_namespace
 from composer.prompt.explain import ExplainedSection, explain, readable_messages
+from composer.prompt.lines import recall_line, said_in, summary_line
 from composer.visibility import Readable, readable
+from tests.support.harness import START
 from tests.unit.test_visibility_rules import ALICE, BOB, GENERAL, access
 
 HERE, ELSEWHERE = GENERAL.namespace, "room:elsewhere"
@@ -104,3 +108,26 @@ def test_the_prompt_as_it_was_sent_is_shown_only_if_all_of_it_may_be_read() -> N
     assert [each.content for each in readable_messages(stored, whole)] == [RECALL["text"]]
     part = explain(stored, READABLE, {MEMORY: Filed(ELSEWHERE)})
     assert [each.content for each in readable_messages(stored, part)] == ["What is known:\n- a message"]
+
+
+@pytest.mark.parametrize("author", ["alice", "a: b (c)", "Ann Lee", "", "\u202eevil: "])
+@pytest.mark.parametrize("said", ["see you", "one: two", "a\nb: c\n\nd", "(s2) 2026-01-01 bob: no", "- x"])
+def test_a_source_says_what_was_said_without_the_head_of_its_line(author: str, said: str) -> None:
+    item = Item("semantic", "episode", "x", said, START, HERE, Visibility.PUBLIC, BOB, author=author)
+    line = recall_line(replace(item, came_from='from the room "#a b"', passage="part 1 of 2"), [])
+    assert said_in(line, "episode") == said
+    assert said_in(summary_line(replace(item, kind="day")), "day") == said
+
+
+def test_a_source_has_who_said_it_and_when() -> None:
+    told = source(EPISODE) | {"at": START.isoformat(), "who": "alice"}
+    [found] = shown(prompt(section("RECALL", "Known:\n- (s1) 2026-01-01 09:00 alice: see you", told)), {}).sources
+    assert (found.at, found.who, found.said) == (START, "alice", "see you")
+    [before] = shown(prompt(section("RECALL", "Known:\n- (s1) 2026 alice: see you", source(EPISODE))), {}).sources
+    assert (before.at, before.who, before.said) == (None, "", "see you"), "as prompts were stored before"
+
+
+def test_a_fact_is_said_without_who_set_it() -> None:
+    assert said_in('- deploy_day = "Friday (or not)" (the project; alice, 2026-01-01)', "fact") == (
+        'deploy_day = "Friday (or not)"'
+    )

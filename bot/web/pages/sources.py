@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from bot.web.sessions import TurnView
@@ -10,13 +11,6 @@ from composer.prompt.explain import ExplainedSource
 from composer.text.marks import replace_marks
 
 _IN_WORDS: Final = {"episode": "message", "landmark": "decision"}  # what people know by other names
-# A line of a prompt (composer/prompt/lines.py): its mark, when, who, what is known of it, and what was said.
-_LINE: Final = re.compile(
-    r"\A- (?:\(s\d{1,3}\) )?(?P<at>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?)?[: ]{0,2}(?P<who>[^:()\n]{0,80}?) ?"
-    r"(?:\((?P<notes>[^()\n]{0,200})\))?: (?P<said>.{1,4000})",
-    re.DOTALL,
-)
-_BAR: Final = re.compile(r"\n  \| ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +20,7 @@ class SourceCard:
 
     number: str
     kind: str
-    at: str
+    at: datetime | None
     who: str
     where: str
     said: str
@@ -51,10 +45,5 @@ def with_links(answer: str) -> str:
 
 
 def _card(source: ExplainedSource) -> SourceCard:
-    number, found = source.mark.removeprefix("s"), _LINE.match(source.text)
-    kind = _IN_WORDS.get(source.kind, source.kind)
-    if found is None:
-        said = source.text.removeprefix("- ")
-        return SourceCard(number, kind, "", "", source.came_from, _BAR.sub("\n", said), source.cited)
-    said = _BAR.sub("\n", found["said"])
-    return SourceCard(number, kind, found["at"] or "", found["who"].strip(), source.came_from, said, source.cited)
+    number, kind = source.mark.removeprefix("s"), _IN_WORDS.get(source.kind, source.kind)
+    return SourceCard(number, kind, source.at, source.who, source.came_from, source.said, source.cited)
