@@ -350,6 +350,22 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
     return tuple(room for room in access.joined_rooms if not room.isolated and _may_count(access, room))
 
 
+def rooms_of_person(access: "EntryAccess", joined: Iterable[JoinedRoom], trust: Trust) -> tuple[JoinedRoom, ...]:
+    """Those of the rooms that a person is in that they may look into on a page of theirs: for themselves, all; on a
+    chat platform a guest none. `joined` is as of now; `trust` is the least of what their platforms say of them."""
+    if not access.is_person:
+        return ()
+    return tuple(room for room in joined if not room.chat or trust is Trust.MEMBER)
+
+
+def readable_rooms(access: "EntryAccess", rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:
+    """A Readable of what is filed under rooms that a person is in, as everybody there may read it: neither what was
+    written for a project or for everyone, nor a pool or a profile. Those that they may not look into are left out."""
+    namespaces = tuple(dict.fromkeys(room.namespace for room in rooms_of_person(access, rooms, trust)))
+    visibilities = (Visibility.PUBLIC, Visibility.SHARED)
+    return Readable(access.tenant_id, namespaces, (), visibilities, (), BOT_VENDOR, _SEAL)
+
+
 class StoredPlace(Protocol):
     """Where something was said. `room_id` is the room of a room or thread, and of a DM or session its own id."""
 

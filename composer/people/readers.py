@@ -73,6 +73,36 @@ def readers_of(item: OwnItem, places: Sequence[OwnPlace], projects: Sequence[Own
     return _of_conversation(item, kind, rest, places)
 
 
+def readers_of_room(name: str, *, private: bool, project: str | None, isolated: bool, pooled: bool) -> list[WhoReads]:
+    """The table for what is said in a room, and what is kept of it."""
+    names = {"room": title_label(name), "project": title_label(project or "")}
+    found = [
+        WhoReads(True, "#%(room)s", "its members, when they ask there" if private else "whoever asks there", names),
+    ]
+    if not isolated:
+        found.append(WhoReads(True, "Its members' DMs", "of those who gave /nexus rooms on"))
+    if pooled:
+        found.append(WhoReads(True, "Project %(project)s", "whoever asks in its rooms and sessions", names))
+    elif project is not None:
+        found.append(WhoReads(False, "The rest of project %(project)s", "this private room is not pooled in it", names))
+    if isolated:
+        return [*found, WhoReads(False, "Everywhere else", "the project is isolated"), _YOUR_TOOLS]
+    return [*found, WhoReads(False, "Every other room", "it was said in this one"), _YOUR_TOOLS]
+
+
+def readers_of_project(slug: str, *, isolated: bool) -> list[WhoReads]:
+    """The table for what was written for a project."""
+    names = {"project": title_label(slug)}
+    found = [
+        WhoReads(True, "Project %(project)s", "whoever asks in its rooms and sessions", names),
+        WhoReads(True, "Its members' AI tools", "the entries that were written for it"),
+    ]
+    if isolated:
+        return [*found, WhoReads(False, "Everywhere else", "the project is isolated"), _ADMINS_OUTSIDE]
+    return [*found, WhoReads(False, "Rooms outside the project", "it was stored for the project"), _ADMINS_OUTSIDE]
+
+
+_ADMINS_OUTSIDE: Final = WhoReads(False, "Admins who are no members", "they see figures, never these words")
 _ROOMS_OF_ENTRY: Final = WhoReads(False, "Every room", "entries are used in no room")
 
 

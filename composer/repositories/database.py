@@ -38,6 +38,7 @@ from composer.repositories.posted_files import PostedFiles
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.recall import Recall
+from composer.repositories.remembered import Remembered
 from composer.repositories.reminders import Reminders
 from composer.repositories.requests import Requests
 from composer.repositories.scheduled import Scheduled
@@ -116,6 +117,7 @@ class Transaction:
     sharing = cached_property[Sharing](lambda tx: Sharing(tx._sql, tx.audit))
     quarantine = cached_property[Quarantine](lambda tx: Quarantine(tx._sql))
     recall = cached_property[Recall](lambda tx: Recall(tx._sql, tx._embedder))
+    remembered = cached_property[Remembered](lambda tx: Remembered(tx._sql))
     reminders = cached_property[Reminders](lambda tx: Reminders(tx._sql))
     requests = cached_property[Requests](lambda tx: Requests(tx._sql))
     scheduled = cached_property[Scheduled](lambda tx: Scheduled(tx._sql))

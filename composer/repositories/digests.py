@@ -114,12 +114,13 @@ class Digests:
         return [summary for summary in found if readable.admits(summary)]
 
     async def messages_since(
-        self, readable: Readable, room: uuid.UUID, since: datetime, limit: int
+        self, readable: Readable, room: uuid.UUID, since: datetime, limit: int, until: datetime | None = None
     ) -> list[tuple[Message, MessageAddress]]:
-        """The latest `limit` of people's readable messages in a room and its public threads after a time, oldest first,
-        each with its place on the platform; without those of people who opted out."""
+        """The latest `limit` of people's readable messages in a room and its public threads after a time, and before
+        another one (None: there is none), oldest first, each with its place on the platform; without those of people
+        who opted out."""
         rows = await self._sql.fetch(
-            "messages_since", room_id=room, since=since, limit=limit, **readable_parameters(readable)
+            "messages_since", room_id=room, since=since, until=until, limit=limit, **readable_parameters(readable)
         )
         found = [(message_from_row(row), _address(row)) for row in reversed(rows)]
         return [(message, address) for message, address in found if readable.admits(message)]

@@ -61,6 +61,11 @@ def day_of(text: str) -> date:
         day = None
     if day is None:
         raise BadInput(f"'{text}' is not a day: write it as 2026-05-01.")
+    return known_day(day)
+
+
+def known_day(day: date) -> date:
+    """The same day. Raises BadInput outside the years 1970 to 2200."""
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
-        raise BadInput(f"The day {text} is not within {YEARS}.")
+        raise BadInput(f"The day {day.isoformat()} is not within {YEARS}.")
     return day

@@ -37,8 +37,8 @@ WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND tier = :
 ORDER BY starts_at, id
 
 -- name: messages_since
--- Get the latest of people's messages in a room with its public threads after a time, as far as one viewer may read them,
--- newest first, with their places on the platform.
+-- Get the latest of people's messages in a room with its public threads after a time, and (`until`) before another one, as far
+-- as one viewer may read them, newest first, with their places on the platform.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
        m.visibility, c.platform, c.workspace, c.kind, coalesce(r.name, c.name) AS name, c.thread,
        coalesce(r.id, c.id) AS room_id, coalesce(r.private, c.private) AS private
@@ -47,6 +47,7 @@ LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out
 WHERE c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id) AND m.at > :since
+      AND m.at < coalesce(:until::timestamptz, 'infinity')
       AND NOT m.ephemeral AND m.agent_id IS NULL AND m.namespace = ANY (:namespaces::text[])
       AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
 ORDER BY m.at DESC, m.seq DESC

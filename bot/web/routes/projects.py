@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Response
@@ -14,13 +15,16 @@ from bot.web.router import Router
 from bot.web.routes.forgetting import FORGET_RESPONSES, receipt_answer
 from bot.web.routes.teams import SentInvitation, invitee_values
 from bot.web.shapes.entries import RequestBody
+from bot.web.shapes.remembered import DecisionList, FactList, decision_list, fact_list
 from bot.web.shapes.values import Flag
 from composer.memory.forget import Receipt
 from composer.model import Role, derived_id
+from composer.people import remembered
 from composer.people.projects import members, projects
 from composer.people.projects.deletion import delete_over_api
 from composer.repositories.database import Transaction
 from composer.repositories.projects import Project, ProjectMember
+from composer.text.moments import moment
 from composer.visibility import EntryAccess
 
 ProjectRoleName = Literal["read", "write", "admin"]
@@ -247,6 +251,42 @@ async def list_project_invitations(call: Calling, id: uuid.UUID) -> Response:
     async with call.reading() as (tx, access):
         found = await members.list_invited(tx, access, id, call.now)
     return json_answer({"items": [{**invitee_values(each), "role": each.role} for each in found]})
+
+
+@router.get(
+    "/{id}/facts",
+    summary="List the facts of a project",
+    response_class=Response,
+    responses={200: {"model": FactList}, **_DONE},
+)
+async def list_project_facts(
+    call: Calling,
+    id: uuid.UUID,
+    on: Annotated[datetime | None, Query(description="As they held at this time; by default now.")] = None,
+    history: Annotated[
+        str | None, Query(min_length=1, max_length=200, description="All values that this key has had, instead.")
+    ] = None,
+) -> Response:
+    """Those that were set for the project, for its members."""
+    async with call.reading() as (tx, access):
+        readable = remembered.readable_of_project(access, id)
+        if history is not None:
+            return json_answer(fact_list(await remembered.fact_history(tx, readable, history)))
+        at = call.now if on is None else moment(on)
+        return json_answer(fact_list(await remembered.facts_of(tx, readable, at)))
+
+
+@router.get(
+    "/{id}/landmarks",
+    summary="List the decisions of a project",
+    response_class=Response,
+    responses={200: {"model": DecisionList}, **_DONE},
+)
+async def list_project_decisions(call: Calling, id: uuid.UUID) -> Response:
+    """Those that were pinned for the project, for its members."""
+    async with call.reading() as (tx, access):
+        readable = remembered.readable_of_project(access, id)
+        return json_answer(decision_list(await remembered.decisions_of(tx, readable, call.now)))
 
 
 @router.post("/{id}/accept", summary="Accept an invitation to a project", status_code=204, responses=_DONE)

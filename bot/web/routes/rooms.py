@@ -1,0 +1,296 @@
+"""`/v1/rooms`: the rooms that a person is in, and what is remembered there. For the person who is signed in: no key
+opens a room."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query, Response
+from pydantic import BaseModel
+
+from bot.web.call import ApiCall, Calling
+from bot.web.json_answer import json_answer
+from bot.web.problems import documented
+from bot.web.router import Router
+from bot.web.shapes.entries import RequestBody
+from bot.web.shapes.remembered import DecisionList, FactList, decision_list, fact_list
+from bot.web.shapes.values import Flag
+from composer.errors import Refused
+from composer.people import remembered, rooms
+from composer.people.credentials.principal import Source
+from composer.people.rooms import RoomOfPerson
+from composer.people.rooms_in_dms import DmRooms, dm_rooms, set_dm_rooms
+from composer.repositories.database import Transaction
+from composer.text.moments import known_day, moment
+from composer.visibility import EntryAccess, Readable
+
+NO_KEY: Final = "Rooms are for the person who is signed in in a browser: no key opens one."
+
+
+class RemembersResponse(BaseModel):
+    """How much a room remembers now: decisions that hold and proposed ones, facts, memories, and summaries of days and
+    weeks."""
+
+    decisions: int
+    proposals: int
+    facts: int
+    memories: int
+    days: int
+    weeks: int
+
+
+class RoomResponse(BaseModel):
+    """A room that the person is in. `recording`: which of its messages are stored. `project`: the id of its project;
+    `pooled`: what is said here is recalled in all of that; `isolated`: nothing of that is used outside it. `last_at`:
+    the time of the latest that it remembers."""
+
+    id: uuid.UUID
+    name: str
+    private: bool
+    platform: str
+    recording: Literal["on", "mentions", "off"]
+    project: uuid.UUID | None
+    project_name: str | None
+    pooled: bool
+    isolated: bool
+    remembers: RemembersResponse
+    last_at: datetime | None
+
+
+class RoomList(BaseModel):
+    """Rooms, by name."""
+
+    items: list[RoomResponse]
+
+
+class RoomDayResponse(BaseModel):
+    """A day in a room: how many messages of people are stored of it, and its summary (null: there is none)."""
+
+    day: date
+    messages: int
+    summary: str | None
+
+
+class RoomWeekResponse(BaseModel):
+    """A week, from its Monday on, and its summary (null: there is none)."""
+
+    monday: date
+    days: list[RoomDayResponse]
+    summary: str | None
+
+
+class RoomMonth(BaseModel):
+    """The weeks of a month, oldest first, with its days."""
+
+    items: list[RoomWeekResponse]
+
+
+class RoomMessage(BaseModel):
+    """What somebody said in a room."""
+
+    id: uuid.UUID
+    author: str
+    text: str
+    at: datetime
+
+
+class RoomMessageList(BaseModel):
+    """Messages, oldest first."""
+
+    items: list[RoomMessage]
+
+
+class DmRoomsResponse(BaseModel):
+    """One of the person's accounts, and whether its DMs with agents recall the rooms that the person is in."""
+
+    account: uuid.UUID
+    name: str
+    platforms: list[str]
+    on: bool
+
+
+class DmRoomsList(BaseModel):
+    """The person's accounts."""
+
+    items: list[DmRoomsResponse]
+
+
+class DmRoomsUpdate(RequestBody):
+    """Whether the DMs of an account of one's own recall the rooms that one is in."""
+
+    account: uuid.UUID
+    on: Flag
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A room that is read: the transaction, the room, and what may be read in it."""
+
+    tx: Transaction
+    room: RoomOfPerson
+    readable: Readable
+
+
+router = Router("/v1/rooms", tags=["rooms"])
+consent = Router("/v1/settings/rooms", tags=["rooms"])
+_DONE: Final = documented(401, 403, 404, 422)
+
+
+def _require_signed_in(call: ApiCall) -> None:
+    if call.principal.source is not Source.WEB_SESSION:
+        raise Refused(NO_KEY)
+
+
+@asynccontextmanager
+async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_Shown]:
+    _require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    async with call.reading() as (tx, access):
+        room, readable = await rooms.room_of(tx, access, id, presence, call.now)
+        yield _Shown(tx, room, readable)
+
+
+@router.get("", summary="List rooms", response_class=Response, responses={200: {"model": RoomList}, **_DONE})
+async def list_rooms(call: Calling) -> Response:
+    """The rooms that the person is in, with how much each remembers."""
+    _require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    async with call.reading() as (tx, access):
+        found = await rooms.rooms_of(tx, access, presence, call.now)
+    return json_answer({"items": [_room(each) for each in found]})
+
+
+@router.get("/{id}", summary="Get a room", response_class=Response, responses={200: {"model": RoomResponse}, **_DONE})
+async def get_room(call: Calling, id: uuid.UUID) -> Response:
+    """One of the rooms that the person is in."""
+    async with _reading(call, id) as shown:
+        return json_answer(_room(shown.room))
+
+
+@router.get(
+    "/{id}/facts",
+    summary="List the facts of a room",
+    response_class=Response,
+    responses={200: {"model": FactList}, **_DONE},
+)
+async def list_room_facts(
+    call: Calling,
+    id: uuid.UUID,
+    on: Annotated[datetime | None, Query(description="As they held at this time; by default now.")] = None,
+    history: Annotated[
+        str | None, Query(min_length=1, max_length=200, description="All values that this key has had, instead.")
+    ] = None,
+) -> Response:
+    """Those that were set in the room."""
+    async with _reading(call, id) as shown:
+        if history is not None:
+            return json_answer(fact_list(await remembered.fact_history(shown.tx, shown.readable, history)))
+        at = call.now if on is None else moment(on)
+        return json_answer(fact_list(await remembered.facts_of(shown.tx, shown.readable, at)))
+
+
+@router.get(
+    "/{id}/landmarks",
+    summary="List the decisions of a room",
+    response_class=Response,
+    responses={200: {"model": DecisionList}, **_DONE},
+)
+async def list_room_decisions(call: Calling, id: uuid.UUID) -> Response:
+    """Those that were pinned or found in the room."""
+    async with _reading(call, id) as shown:
+        return json_answer(decision_list(await remembered.decisions_of(shown.tx, shown.readable, call.now)))
+
+
+@router.get(
+    "/{id}/days",
+    summary="Show a month of a room",
+    response_class=Response,
+    responses={200: {"model": RoomMonth}, **_DONE},
+)
+async def show_room_month(
+    call: Calling, id: uuid.UUID, month: Annotated[date, Query(description="Any day of the month.")]
+) -> Response:
+    """Its weeks and days, with their summaries. Days are those of the workspace's time zone."""
+    zone = call.app.directory.zone(call.principal.tenant_id)
+    async with _reading(call, id) as shown:
+        weeks = await rooms.room_month(shown.tx, shown.readable, id, known_day(month), zone)
+    items = [
+        {
+            "monday": week.monday,
+            "days": [{"day": d.day, "messages": d.messages, "summary": d.summary} for d in week.days],
+            "summary": week.summary,
+        }
+        for week in weeks
+    ]
+    return json_answer({"items": items})
+
+
+@router.get(
+    "/{id}/messages",
+    summary="List what was said in a room on a day",
+    response_class=Response,
+    responses={200: {"model": RoomMessageList}, **_DONE},
+)
+async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Response:
+    """What people said, oldest first; of more than 200 messages the latest. Those of people who opted out, and the
+    agents', are left out."""
+    zone = call.app.directory.zone(call.principal.tenant_id)
+    async with _reading(call, id) as shown:
+        found = await rooms.room_messages(shown.tx, shown.readable, id, known_day(day), zone)
+    items = [{"id": m.id, "author": m.author, "text": m.text, "at": m.at} for m, _ in found]
+    return json_answer({"items": items})
+
+
+@consent.get(
+    "",
+    summary="Show whether DMs recall rooms",
+    response_class=Response,
+    responses={200: {"model": DmRoomsList}, **documented(401, 403)},
+)
+async def show_dm_rooms(call: Calling) -> Response:
+    """For each of the person's accounts."""
+    _require_signed_in(call)
+    async with call.reading() as (tx, access):
+        return json_answer({"items": [_account(each) for each in await dm_rooms(tx, access)]})
+
+
+@consent.put("", summary="Set whether DMs recall rooms", status_code=204, responses=documented(400, 401, 403, 404, 422))
+async def change_dm_rooms(call: Calling, sent: DmRoomsUpdate) -> None:
+    """As `/nexus rooms on` and `off` do in a DM. Nobody else sees more by that."""
+    _require_signed_in(call)
+
+    async def change(tx: Transaction, access: EntryAccess) -> None:
+        await set_dm_rooms(tx, access, sent.account, on=sent.on)
+
+    await call.act(change)
+
+
+def _room(room: RoomOfPerson) -> dict[str, Any]:
+    counts = room.counts
+    return {
+        "id": room.id,
+        "name": room.name,
+        "private": room.private,
+        "platform": room.platform,
+        "recording": str(room.recording),
+        "project": room.project_id,
+        "project_name": room.project,
+        "pooled": room.pooled,
+        "isolated": room.isolated,
+        "remembers": {
+            "decisions": counts.get("decision", 0),
+            "proposals": counts.get("proposal", 0),
+            "facts": counts.get("fact", 0),
+            "memories": counts.get("memory", 0),
+            "days": counts.get("day", 0),
+            "weeks": counts.get("week", 0),
+        },
+        "last_at": room.last_at,
+    }
+
+
+def _account(account: DmRooms) -> dict[str, Any]:
+    return {"account": account.user, "name": account.name, "platforms": list(account.platforms), "on": account.on}

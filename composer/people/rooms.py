@@ -1,0 +1,179 @@
+"""The rooms that a person is in, and what is remembered there, for that person on a page of theirs.
+
+It shows what everybody in a room may read there, and nothing that was said elsewhere.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Final
+
+from composer import visibility
+from composer.errors import NotFound
+from composer.model import Message, RecordingPolicy, Trust
+from composer.people.readers import WhoReads, readers_of_room
+from composer.ports.memberships import Presence
+from composer.repositories.database import Transaction
+from composer.repositories.digests import ReadableSummary
+from composer.repositories.explanations import MessageAddress
+from composer.repositories.remembered import AboutRoom, KindCount
+from composer.summaries.periods import start_of_day
+from composer.visibility import EntryAccess, JoinedRoom, Readable
+
+UNKNOWN_ROOM: Final = "There is no such room of yours: you are not in it, or it is not there."
+MAX_DAY_MESSAGES: Final = 200
+_INSTANT: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomOfPerson:
+    """A room that the person is in. `project` is the slug of its project (None: it is in none), `pooled` whether that
+    recalls what is said here. `counts`: how much it remembers, by kind (composer.repositories.remembered.KindCount).
+    `last_at`: the time of the latest of that."""
+
+    id: uuid.UUID
+    name: str
+    namespace: str
+    private: bool
+    platform: str
+    recording: RecordingPolicy
+    project_id: uuid.UUID | None
+    project: str | None
+    isolated: bool
+    pooled: bool
+    counts: Mapping[str, int]
+    last_at: datetime | None
+
+    @property
+    def readers(self) -> Sequence[WhoReads]:
+        """Who can be answered from what is said there."""
+        return readers_of_room(
+            self.name, private=self.private, project=self.project, isolated=self.isolated, pooled=self.pooled
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoomDay:
+    """A day in a room: how many messages of people are stored of it, and its summary, if there is one."""
+
+    day: date
+    messages: int
+    summary: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomWeek:
+    """A week in a room, from its Monday on, with its days (those of one month), and its summary, if there is one."""
+
+    monday: date
+    days: Sequence[RoomDay]
+    summary: str | None
+
+
+async def rooms_of(tx: Transaction, access: EntryAccess, presence: Presence, now: datetime) -> list[RoomOfPerson]:
+    """The rooms that the person is in, by name. `presence`: in which private rooms their platforms say they are."""
+    joined, trust = await _joined(tx, access, presence)
+    return await _described(tx, access, joined, trust, now)
+
+
+async def room_of(
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, presence: Presence, now: datetime
+) -> tuple[RoomOfPerson, Readable]:
+    """One of them, and what may be read there. Raises NotFound for any other, as for one that does not exist."""
+    joined, trust = await _joined(tx, access, presence)
+    found = [room for room in joined if room.room_id == id]
+    readable = visibility.readable_rooms(access, found, trust)
+    described = await _described(tx, access, found, trust, now)
+    if not described or not readable.all_namespaces:
+        raise NotFound(UNKNOWN_ROOM)
+    return described[0], readable
+
+
+async def _joined(tx: Transaction, access: EntryAccess, presence: Presence) -> tuple[Sequence[JoinedRoom], Trust]:
+    trust = await _least_trust(tx, access)
+    joined = await tx.conversations.rooms_joined(access.users, presence)
+    return sorted(visibility.rooms_of_person(access, joined, trust), key=lambda room: room.name.casefold()), trust
+
+
+async def _least_trust(tx: Transaction, access: EntryAccess) -> Trust:
+    """How far the person is trusted: as platforms say of all of their accounts there. A guest where none says it."""
+    accounts = [user for user in access.users if await tx.people.home(user) is not None]
+    trusted = [await tx.people.trust(user) is Trust.MEMBER for user in accounts]
+    return Trust.MEMBER if trusted and all(trusted) else Trust.GUEST
+
+
+async def _described(
+    tx: Transaction, access: EntryAccess, rooms: Sequence[JoinedRoom], trust: Trust, now: datetime
+) -> list[RoomOfPerson]:
+    about = await tx.remembered.about([room.room_id for room in rooms if room.room_id is not None])
+    counts = by_namespace(await tx.remembered.counts(visibility.readable_rooms(access, rooms, trust), now))
+    return [_room(room, about[room.room_id], counts.get(room.namespace, ())) for room in rooms if room.room_id in about]
+
+
+def _room(room: JoinedRoom, about: AboutRoom, counts: Sequence[KindCount]) -> RoomOfPerson:
+    return RoomOfPerson(
+        about.id,
+        room.name,
+        room.namespace,
+        room.private,
+        about.platform,
+        about.recording,
+        room.project_id,
+        about.project,
+        room.isolated,
+        room.project_id is not None and (about.pooled or not room.private),
+        {each.kind: each.count for each in counts},
+        max((each.last_at for each in counts), default=None),
+    )
+
+
+def by_namespace(counts: Sequence[KindCount]) -> Mapping[str, Sequence[KindCount]]:
+    """Counts by the namespace that they are of."""
+    found = defaultdict[str, list[KindCount]](list)
+    for each in counts:
+        found[each.namespace].append(each)
+    return found
+
+
+async def room_month(tx: Transaction, readable: Readable, room: uuid.UUID, month: date, zone: tzinfo) -> list[RoomWeek]:
+    """The weeks of a month in a room, with the days of that month, oldest first. `month` is any day of it; `zone` is
+    the one by whose days summaries are made."""
+    days = _days_of(month)
+    starts = [start_of_day(day, zone) for day in [*days, days[-1] + timedelta(days=1)]]
+    messages = await tx.remembered.message_days(readable, room, starts)
+    found = await tx.digests.summaries(readable, room, "day", starts[0], starts[-1])
+    of_days = {_day(each, zone): each.text for each in found}
+    mondays = sorted({day - timedelta(days=day.weekday()) for day in days})
+    weeks = await tx.digests.summaries(
+        readable, room, "week", start_of_day(mondays[0], zone), start_of_day(mondays[-1] + timedelta(days=7), zone)
+    )
+    of_weeks = {_day(each, zone): each.text for each in weeks}
+    described = [RoomDay(day, count, of_days.get(day)) for day, count in zip(days, messages, strict=True)]
+    return [
+        RoomWeek(
+            monday,
+            [each for each in described if each.day - timedelta(days=each.day.weekday()) == monday],
+            of_weeks.get(monday),
+        )
+        for monday in mondays
+    ]
+
+
+async def room_messages(
+    tx: Transaction, readable: Readable, room: uuid.UUID, day: date, zone: tzinfo
+) -> list[tuple[Message, MessageAddress]]:
+    """What people said in a room on a day, oldest first; of more than 200 messages the latest."""
+    since, until = start_of_day(day, zone), start_of_day(day + timedelta(days=1), zone)
+    return await tx.digests.messages_since(readable, room, since - _INSTANT, MAX_DAY_MESSAGES, until)
+
+
+def _day(summary: ReadableSummary, zone: tzinfo) -> date:
+    return summary.starts_at.astimezone(zone).date()
+
+
+def _days_of(month: date) -> list[date]:
+    first = month.replace(day=1)
+    following = (first + timedelta(days=32)).replace(day=1)
+    return [first + timedelta(days=number) for number in range((following - first).days)]

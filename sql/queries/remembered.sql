@@ -1,0 +1,61 @@
+-- name: rooms_about
+-- Get what else is known of rooms: where they are, and the project that they are in.
+SELECT c.id, c.platform, c.recording, c.pooled, p.slug AS project
+FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
+WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id = ANY (:room_ids::uuid[])
+
+-- name: remembered_counts
+-- Count what one viewer may read that holds now, by namespace and kind, with the time of the latest of each. Of proposed
+-- decisions those that are younger than `lifetime`, at most `max_proposed`.
+SELECT namespace, 'fact' AS kind, count(*) AS count, max(valid_from) AS last_at FROM facts
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+      AND valid_from <= :now AND (valid_to IS NULL OR valid_to > :now)
+GROUP BY 1
+UNION ALL
+SELECT namespace, CASE state WHEN 'pinned' THEN 'decision' ELSE 'proposal' END,
+       CASE state WHEN 'pinned' THEN count(*) ELSE least(count(*), :max_proposed) END, max(decided_at)
+FROM landmarks
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+      AND (state = 'pinned' OR state = 'proposed' AND decided_at > :now::timestamptz - :lifetime::interval)
+GROUP BY namespace, state
+UNION ALL
+SELECT namespace, 'memory', count(*), max(created_at) FROM memories
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL
+      AND (valid_to IS NULL OR valid_to > :now) AND (expires_at IS NULL OR expires_at > :now)
+GROUP BY 1
+UNION ALL
+SELECT namespace, tier, count(*), max(starts_at) FROM summaries
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND tier IN ('day', 'week')
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+GROUP BY namespace, tier
+ORDER BY 1, 2
+
+-- name: remembered_memories
+-- List the memories that one viewer may read that hold now, newest first.
+SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors, kind, text, author, created_at FROM memories
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL
+      AND (valid_to IS NULL OR valid_to > :now) AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at DESC, id DESC
+LIMIT :limit
+
+-- name: message_days
+-- Count people's messages in a room with its public threads by day, as far as one viewer may read them, without those of
+-- people who opted out. `starts`: when each day begins, and when the last one ends. `day`: the place of a day among them.
+SELECT width_bucket(m.at, :starts::timestamptz[]) - 1 AS day, count(*) AS count
+FROM conversations AS c
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out
+WHERE c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id) AND m.at >= :since
+      AND m.at < :until
+      AND NOT m.ephemeral AND m.agent_id IS NULL AND m.namespace = ANY (:namespaces::text[])
+      AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+GROUP BY 1
+ORDER BY 1
