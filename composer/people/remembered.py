@@ -46,6 +46,19 @@ class DecisionBoard:
     past: Sequence[Decision]
 
 
+async def project_counts(tx: Transaction, access: EntryAccess, now: datetime) -> Mapping[uuid.UUID, Mapping[str, int]]:
+    """How much of each kind was written for each of the person's projects."""
+    shared = visibility.readable_entries(access).within([project_namespace(each.id) for each in access.projects])
+    apart = [each.id for each in access.projects if each.isolated and visibility.readable_project(access, each.id)]
+    counts = await tx.remembered.counts(shared, now)
+    for id in apart:
+        counts += await tx.remembered.counts(readable_of_project(access, id), now)
+    return {
+        each.id: {c.kind: c.count for c in counts if c.namespace == project_namespace(each.id)}
+        for each in access.projects
+    }
+
+
 async def decisions_of(tx: Transaction, readable: Readable, now: datetime) -> DecisionBoard:
     """The board of what a viewer may read."""
     found = [each for each in await tx.landmarks.find(readable, now, retired=True) if readable.admits(each)]

@@ -31,7 +31,7 @@ _INSTANT: Final = timedelta(microseconds=1)
 class RoomOfPerson:
     """A room that the person is in. `project` is the slug of its project (None: it is in none), `pooled` whether that
     recalls what is said here. `counts`: how much it remembers, by kind (composer.repositories.remembered.KindCount).
-    `last_at`: the time of the latest of that."""
+    `last_at`: the time of the latest of that but summaries."""
 
     id: uuid.UUID
     name: str
@@ -92,12 +92,12 @@ async def room_of(
 
 
 async def _joined(tx: Transaction, access: EntryAccess, presence: Presence) -> tuple[Sequence[JoinedRoom], Trust]:
-    trust = await _least_trust(tx, access)
+    trust = await least_trust(tx, access)
     joined = await tx.conversations.rooms_joined(access.users, presence)
     return sorted(visibility.rooms_of_person(access, joined, trust), key=lambda room: room.name.casefold()), trust
 
 
-async def _least_trust(tx: Transaction, access: EntryAccess) -> Trust:
+async def least_trust(tx: Transaction, access: EntryAccess) -> Trust:
     """How far the person is trusted: as platforms say of all of their accounts there. A guest where none says it."""
     accounts = [user for user in access.users if await tx.people.home(user) is not None]
     trusted = [await tx.people.trust(user) is Trust.MEMBER for user in accounts]
@@ -125,7 +125,7 @@ def _room(room: JoinedRoom, about: AboutRoom, counts: Sequence[KindCount]) -> Ro
         room.isolated,
         room.project_id is not None and (about.pooled or not room.private),
         {each.kind: each.count for each in counts},
-        max((each.last_at for each in counts), default=None),
+        max((each.last_at for each in counts if each.kind not in ("day", "week")), default=None),
     )
 
 

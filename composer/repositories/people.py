@@ -40,6 +40,15 @@ class StatedTrust:
     timezone: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPerson:
+    """Somebody whom one may invite: one of their users, its name, and the platforms that it is on."""
+
+    id: uuid.UUID
+    name: str
+    platforms: tuple[str, ...]
+
+
 class People:
     """The tenant, its agents and its users. Platforms name users by external ids."""
 
@@ -167,6 +176,32 @@ class People:
     async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
         """Names by user id."""
         return {row["id"]: row["name"] for row in await self._sql.fetch("users_get", ids=list(users))}
+
+    async def find_known(
+        self,
+        beginning: str,
+        own: Sequence[uuid.UUID],
+        *,
+        rooms: Sequence[uuid.UUID],
+        teams: Sequence[uuid.UUID],
+        projects: Sequence[uuid.UUID],
+        public: bool,
+        limit: int,
+    ) -> list[KnownPerson]:
+        """The people a word of whose name begins so (in lower case), by name, without the users `own`: who is in one of
+        these rooms, teams and projects, in a public room (`public`), or on no chat platform."""
+        return await self._sql.fetch_as(
+            KnownPerson,
+            "people_known",
+            beginning=beginning,
+            user_ids=list(own),
+            room_ids=list(rooms),
+            team_ids=list(teams),
+            project_ids=list(projects),
+            public=public,
+            nameless=NAMELESS,
+            limit=limit,
+        )
 
     async def stored_names(self, users: Sequence[uuid.UUID]) -> list[str]:
         """Every name under which something of these people is stored."""

@@ -217,3 +217,25 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS latest ON true
 WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
+
+-- name: people_known
+-- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may
+-- enter those) or in one of theirs (`room_ids`), in one of their teams or projects, or on no chat platform at all. One user
+-- for each person, and where that is; not those of `user_ids`, nor who has no name (`nameless`).
+SELECT DISTINCT ON (u.name, coalesce(u.person_id, u.id)) u.id, u.name,
+       ARRAY(SELECT DISTINCT i.platform FROM identities AS i
+             WHERE i.tenant_id = :tenant_id AND i.user_id = u.id ORDER BY 1) AS platforms
+FROM users AS u
+WHERE u.tenant_id = :tenant_id AND NOT u.id = ANY (:user_ids::uuid[]) AND u.name <> :nameless
+      AND (starts_with(lower(u.name), :beginning) OR strpos(lower(u.name), ' ' || :beginning) > 0)
+      AND (EXISTS (SELECT FROM members AS m JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+                   WHERE m.tenant_id = :tenant_id AND m.user_id = u.id AND m.left_at IS NULL AND c.kind = 'room'
+                         AND (:public::boolean AND NOT c.private OR c.id = ANY (:room_ids::uuid[])))
+           OR EXISTS (SELECT FROM team_members AS t
+                      WHERE t.tenant_id = :tenant_id AND t.user_id = u.id AND t.team_id = ANY (:team_ids::uuid[]))
+           OR EXISTS (SELECT FROM project_members AS p
+                      WHERE p.tenant_id = :tenant_id AND p.user_id = u.id AND p.project_id = ANY (:project_ids::uuid[]))
+           OR NOT EXISTS (SELECT FROM identities AS i
+                          WHERE i.tenant_id = :tenant_id AND i.user_id = u.id AND i.platform <> 'rest'))
+ORDER BY u.name, coalesce(u.person_id, u.id), u.id
+LIMIT :limit

@@ -33,6 +33,7 @@ ANYBODY: Final = "anybody"
 PEOPLE: Final = "people"
 TOOLS: Final = "people and their tools"
 ADMINS: Final = "admins"
+SIGNED_IN: Final = "people in a browser"  # tests/integration/test_pages_rooms.py
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ WHO: Final = {
     "/v1/health/": TOOLS,
     "/mcp/": TOOLS,
     "/v1/admin/": ADMINS,
+    "/v1/rooms/": SIGNED_IN,
+    "/v1/settings/rooms/": SIGNED_IN,
 }
 # What an `{id}` below a path is of. Other parameters are named by what they are of.
 IDS: Final = {
@@ -66,6 +69,7 @@ IDS: Final = {
     "/v1/teams/": "team",
     "/v1/agent/team/": "team",
     "/v1/projects/": "project",
+    "/v1/rooms/": "room",
     "/v1/keys/": "key",
     "/v1/sessions/": "web session",
     "/v1/logins/": "login",
@@ -123,6 +127,10 @@ def _fitting(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") ->
             return value
         case {"format": "uuid"}:
             return f"<{name}>"
+        case {"format": "date"}:
+            return "2026-05-04"
+        case {"type": "boolean"}:
+            return True
         case {"type": "object"}:
             fields = schema.get("properties", {})
             return {each: _fitting(fields[each], schemas, each) for each in schema.get("required", ())}
@@ -236,10 +244,13 @@ async def test_tools_use_their_own_routes_alone(harness: AppHarness, client: htt
     for (method, path), route in ROUTES.items():
         by_tool = await _ask(client, method, path, route, {}, tool)
         refused = by_tool.status_code == 403 and by_tool.json()["detail"] == NOT_FOR_TOOLS
-        assert refused == (route.who in (PEOPLE, ADMINS)), (method, path, by_tool.text)
+        assert refused == (route.who in (PEOPLE, ADMINS, SIGNED_IN)), (method, path, by_tool.text)
         by_person = await _ask(client, method, path, route, {}, own)
         if route.who == ADMINS:
             assert (by_person.status_code, "Only an admin" in by_person.json()["detail"]) == (403, True), path
+            continue
+        if route.who == SIGNED_IN:
+            assert by_person.status_code == 403, (method, path, by_person.text)
             continue
         assert by_person.status_code in (200, 201, 204, 404, 409), (method, path, by_person.text)
 
@@ -263,7 +274,7 @@ async def test_what_is_anothers_looks_like_nothing_to_everybody_else(
     unknown = {name: str(uuid.uuid4()) for name in things}
     for (method, path), route in ROUTES.items():
         for name, key in others.items():
-            if route.of is None or (route.who == PEOPLE and "tool" in name):
+            if route.of is None or route.who == SIGNED_IN or (route.who == PEOPLE and "tool" in name):
                 continue
             await _ask(client, method, path, route, unknown, bearer(key))  # what is read once in a while is read now
             statements.clear()

@@ -127,6 +127,11 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
                 scene.readable, scene.conversation.id, "day", EARLIEST, NOW + timedelta(days=1)
             ),
             "messages since": await tx.digests.messages_since(scene.readable, scene.conversation.id, EARLIEST, LIMIT),
+            "counts": await tx.remembered.counts(scene.readable, NOW),
+            "memories": await tx.remembered.memories(scene.readable, NOW, LIMIT),
+            "messages of days": await tx.remembered.message_days(
+                scene.readable, scene.conversation.id, [EARLIEST, NOW - timedelta(days=1), NOW + timedelta(days=1)]
+            ),
             "facts": await tx.facts.find(scene.readable, NOW),
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),

@@ -4,6 +4,7 @@ anybody else."""
 import gettext as catalogues
 import gzip
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -126,7 +127,7 @@ def _environment() -> Environment:
     )
     env.newstyle_gettext = True  # type: ignore[attr-defined]
     env.globals["asset"] = address_of
-    env.filters |= {"markdown": markdown, "cards": cards_of, "with_links": with_links}
+    env.filters |= {"markdown": markdown, "cards": cards_of, "with_links": with_links, "value": fact_value}
     return env
 
 
@@ -204,6 +205,23 @@ class Dates:
         """The month that a day is in."""
         return str(format_skeleton("yMMMM", day, locale=self._locale))
 
+    def on(self, day: date) -> str:
+        """A day with its weekday."""
+        return str(format_skeleton("yMMMMEEEEd", day, locale=self._locale))
+
+    def weekdays(self) -> list[tuple[str, str]]:
+        """The days of a week from Monday on, short and whole."""
+        monday = date(2024, 1, 1)
+        days = [monday + timedelta(days=number) for number in range(7)]
+        return [
+            (str(format_date(day, "ccc", locale=self._locale)), str(format_date(day, "cccc", locale=self._locale)))
+            for day in days
+        ]
+
+    def is_today(self, day: date) -> bool:
+        """Whether a day is today."""
+        return day == self._today()
+
     def iso(self, at: datetime) -> str:
         """For machines."""
         return at.isoformat()
@@ -229,6 +247,12 @@ class Dates:
 
     def _today(self) -> date:
         return (self._now or datetime.now(UTC)).astimezone(self._zone).date()
+
+
+def fact_value(value: str) -> str:
+    """The value of a fact, which is JSON, as people write it: a text without its quotes."""
+    found = json.loads(value)
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
 _MARKDOWN: Final = (

@@ -45,7 +45,7 @@ class RemembersResponse(BaseModel):
 class RoomResponse(BaseModel):
     """A room that the person is in. `recording`: which of its messages are stored. `project`: the id of its project;
     `pooled`: what is said here is recalled in all of that; `isolated`: nothing of that is used outside it. `last_at`:
-    the time of the latest that it remembers."""
+    the time of the latest that it remembers but summaries."""
 
     id: uuid.UUID
     name: str

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER, require_may_invite
-from composer.errors import Conflict, NotFound
+from composer.errors import Conflict, NotFound, Refused
 from composer.model import Role, User, derived_id
 from composer.people.projects.projects import judge_over_api, require_writing
 from composer.repositories.database import Transaction
@@ -102,6 +102,16 @@ async def list_members(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> l
     """The people of a project, for its members. Raises NotFound."""
     await judge_over_api(tx, access, Act.SEE_PROJECT, id)
     return await tx.projects.members(id)
+
+
+async def may_manage(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> bool:
+    """Whether the person may invite people to one of their projects, and change the roles of its members. Raises
+    NotFound."""
+    try:
+        await judge_over_api(tx, access, Act.ADD_MEMBER, id)
+    except Refused:
+        return False
+    return True
 
 
 async def list_invited(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> list[Invite]:

@@ -16,8 +16,19 @@ ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
     *("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/memory?view=table&tag=ops"),
     *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import"),
-    *("/waiting", "/tools", "/usage", "/privacy"),
+    *("/waiting", "/tools", "/usage", "/privacy", "/rooms"),
 )
+VIEWS: Final = {
+    "general": (
+        "",
+        "?view=decisions",
+        "?view=facts",
+        "?view=facts&key=deploy_day",
+        "?view=memories",
+        "?month=2020-01-01",
+    ),
+    "apollo": ("", "?view=facts", "?view=entries", "?view=people", "?view=people&q=bo"),
+}
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
@@ -68,6 +79,16 @@ async def test_pages_are_for_everybody_s_eyes(
         assert await window.violations() == [], path
         wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0, f"{path} is wider than the window"
+    for place, views in VIEWS.items():
+        await window.open("/rooms")
+        await window.tab.click(f".places a:has-text('{place}')")
+        await window.tab.wait_for_selector(".place h1")
+        path = window.tab.url.removeprefix(window.url)
+        for view in views:
+            await window.open(f"{path}{view}")
+            assert await window.violations() == [], f"{place}{view}"
+            wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+            assert wide <= 0, f"{place}{view} is wider than the window"
     await window.open("/memory")
     await chosen(window)
     assert await window.violations() == []
@@ -192,6 +213,10 @@ async def test_everything_works_without_scripts(harness: AppHarness, windows: Wi
     await window.tab.fill("#vendor", "claude")
     await window.tab.click("main form button")
     await window.tab.wait_for_selector(".copied.key")
+    await window.open("/rooms")
+    await window.tab.fill("#new input[name=name]", "zeus")
+    await window.tab.click("#new button")
+    await window.tab.wait_for_selector("h1:has-text('zeus')")
     await window.open("/memory")
     await window.tab.click("a:has-text('Add')")
     await window.tab.fill("textarea[name=text]", "I own a red Koga.")
