@@ -10,7 +10,8 @@ from typing import Final
 from composer.layers.ranking import authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
-from composer.text.terms import STOP_WORDS, folded, stem
+from composer.text.languages import stem
+from composer.text.terms import STOP_WORDS, folded
 
 # The best candidate's cosine plus half of the share of the question's rare words that it holds. The bound cuts off nine
 # tenths of the unanswerable questions that were asked in rooms of LoCoMo and of IRC (tests/bench/relevance.py).

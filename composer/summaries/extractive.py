@@ -17,7 +17,8 @@ from composer.memory.patterns import extract
 from composer.ports.models import Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
-from composer.text.terms import sentences, stem, terms
+from composer.text.languages import stem
+from composer.text.terms import sentences, terms
 
 MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
 MAX_SUMMARY_SENTENCE_CHARS: Final = 400

@@ -11,7 +11,8 @@ from itertools import accumulate
 from typing import Final
 
 from composer.text.cleaning import normalised
-from composer.text.terms import STOP_WORDS, folded, stem
+from composer.text.languages import stem
+from composer.text.terms import STOP_WORDS, folded
 
 PHRASE_WORDS: Final = 4  # stop words in a row that make a phrase: "not now, once again"
 MAX_GAP: Final = 3  # characters between digits or letters that are spelled out: "4 7 1 1", "4 - 7"

@@ -1,6 +1,7 @@
 """Terms of the word index, and splitting into sentences."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,9 @@ from composer.text.terms import (
     terms,
     with_plain_mentions,
 )
+
+ROWS = Path(__file__).with_name("terms_in_languages.txt").read_text(encoding="utf-8").splitlines()
+IN_LANGUAGES = [row.split("|") for row in ROWS if not row.startswith("#")]
 
 
 def test_words_are_folded_and_stemmed_and_stop_words_are_dropped() -> None:
@@ -58,6 +62,23 @@ def test_an_identifier_gives_a_term_for_the_whole_and_for_each_part(text: str, w
     found = terms(f"see {text}, please")
     assert whole in found
     assert parts <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "term"), [row[1:] for row in IN_LANGUAGES], ids=[row[0] for row in IN_LANGUAGES]
+)
+def test_a_question_finds_another_form_of_its_word(said: str, asked: str, term: str) -> None:
+    assert term in set(query_terms(asked, ())) & set(terms(said))
+
+
+def test_a_question_is_not_searched_by_the_common_words_of_its_language() -> None:
+    question = "Wann wird die Spülmaschine von dem Klempner repariert?"
+    assert query_terms(question, ()) == ["spulmaschin", "repariert", "klempn"]
+    assert query_terms("¿Dónde está la contraseña de la red?", ()) == ["contrasen", "red"]
+
+
+def test_english_words_have_english_stems_alone() -> None:
+    assert terms("The plumber repairs the dishwasher in the kitchen") == ["plumber", "repair", "dishwash", "kitchen"]
 
 
 def test_punctuation_is_not_part_of_a_term() -> None:
