@@ -336,6 +336,21 @@ class AsyncNexus:
         """GET /v1/projects/{id}/invites"""
         return await self._items(f"/v1/projects/{_part(project)}/invites")
 
+    async def project_facts(self, project: str, **which: Any) -> list[dict[str, Any]]:
+        """GET /v1/projects/{id}/facts: as they hold, or held (on), or of one key all values (history)."""
+        return cast(
+            list[dict[str, Any]],
+            (await self.request("GET", f"/v1/projects/{_part(project)}/facts", params=which))["items"],
+        )
+
+    async def project_landmarks(self, project: str) -> list[dict[str, Any]]:
+        """GET /v1/projects/{id}/landmarks: its decisions"""
+        return await self._items(f"/v1/projects/{_part(project)}/landmarks")
+
+    async def people(self, q: str) -> list[dict[str, Any]]:
+        """GET /v1/people: whom one may invite, by how a word of their name begins."""
+        return cast(list[dict[str, Any]], (await self.request("GET", "/v1/people", params={"q": q}))["items"])
+
     async def accept_project(self, project: str, role: str | None = None) -> None:
         """POST /v1/projects/{id}/accept. `role`: the one that was shown; Conflict for another."""
         await self.request("POST", f"/v1/projects/{_part(project)}/accept", params={"role": role})

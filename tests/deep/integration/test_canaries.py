@@ -41,7 +41,7 @@ from composer.shares import Places
 from composer.stores.embedded.servers import Servers
 from composer.stores.models.tokens import tokenizer_for
 from jobs.schedule import JOBS
-from tests.support.api import bearer, key_of
+from tests.support.api import bearer, cookie_of, key_of
 from tests.support.canaries import (
     KEY,
     LAYERS,
@@ -61,6 +61,7 @@ from tests.support.canaries import (
 from tests.support.databases import database_url, run_sql
 from tests.support.harness import AppHarness, open_harness
 from tests.support.mcp_office import Wiki, at, serving
+from tests.support.pages import Person
 from tests.support.program import Program
 from tests.support.web import served_at
 
@@ -584,6 +585,37 @@ async def _shown_over_api(client: httpx2.AsyncClient, key: str, projects: Sequen
             body = {"question": question, "project": project, "limit": 50, "budget": 16_000}
             answers.append(await client.post("/v1/query", json=body, headers=bearer(key)))
     return set().union(*(tokens(f"{answer.headers} {answer.text}") for answer in answers))
+
+
+async def test_pages_of_rooms_show_what_is_said_in_rooms_of_their_person_and_nothing_else(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
+    wrong, seen = {}, set[str]()
+    words = {canary.token: f"{canary.layer} of {canary.spot.name}, {canary.reach}" for canary in planted.world.all}
+    unlimited = harness.app.settings.model_copy(update={"requests_per_minute": 10**6})
+    served = web_app(replace(harness.app, settings=unlimited), Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        for user in sorted({viewer.user for viewer in VIEWERS if viewer.spot.workspace == "acme"}):
+            mine = [v for v in VIEWERS if v.user == user and v.spot.workspace == "acme"]
+            told = {token for each in mine for token in planted.world.expected(each)}
+            shown = await _shown_on_pages_of_rooms(Person(client, await cookie_of(harness, user)))
+            wrong[user] = [f"LEAKED: {words[token]}" for token in shown - told]
+            seen |= shown
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+    assert {canary.layer for canary in planted.world.all if canary.token in seen} >= {"said", "fact", "landmark"}
+
+
+async def _shown_on_pages_of_rooms(person: Person) -> set[str]:
+    """The secrets on all pages of the rooms and projects that a person is in, and in what the API tells their
+    browser of these."""
+    pages = [listed := await person.page("/rooms")]
+    for path in dict.fromkeys(re.findall(r'href="(/(?:rooms|projects)/[0-9a-f-]{36})"', listed)):
+        for view in ("decisions", "facts", "memories", "entries", "people", "days"):
+            pages.append(await person.page(f"{path}?view={view}"))
+        days = [f"?day=2026-05-{day:02}" for day in range(1, 32)] if path.startswith("/rooms") else []
+        pages += [await person.page(f"{path}{day}") for day in days]
+        pages += [(await person.get(f"/v1{path}/{kind}")).text for kind in ("facts", "landmarks")]
+    return set().union(*map(tokens, pages))
 
 
 async def test_a_catch_up_shows_what_is_said_in_its_room_and_nothing_else(
