@@ -388,3 +388,23 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Say to every process, once the transaction is stored, that something of somebody was written, moved or erased: where it is
+-- filed and whose it is, before and after, never what it is. Open pages ask again then.
+CREATE FUNCTION note_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM pg_notify('turns', concat_ws(' ', 'changed', OLD.tenant_id, OLD.visibility, coalesce(OLD.user_id::text, '-'), OLD.namespace));
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM pg_notify('turns', concat_ws(' ', 'changed', NEW.tenant_id, NEW.visibility, coalesce(NEW.user_id::text, '-'), NEW.namespace));
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER memories_changed AFTER INSERT OR UPDATE OR DELETE ON memories FOR EACH ROW EXECUTE FUNCTION note_changed();
+CREATE TRIGGER facts_changed AFTER INSERT OR UPDATE OR DELETE ON facts FOR EACH ROW EXECUTE FUNCTION note_changed();
+CREATE TRIGGER landmarks_changed AFTER INSERT OR UPDATE OR DELETE ON landmarks FOR EACH ROW EXECUTE FUNCTION note_changed();
+CREATE TRIGGER quarantine_changed AFTER INSERT OR UPDATE OR DELETE ON quarantine FOR EACH ROW EXECUTE FUNCTION note_changed();

@@ -41,6 +41,7 @@ REQUESTS_AT_ONCE: Final = 256  # of all who have a credential, open streams too
 PLACE_SECONDS: Final = 5.0  # for a request to begin where others are in progress
 WORK_AT_ONCE: Final = 8  # requests that only read: more would only take turns on one processor
 WORK_SECONDS: Final = 15.0
+WATCHING_AT_ONCE: Final = 400  # pages that are open in front of somebody, and are told of changes
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
 FREE_PATHS: Final = frozenset({*health.HEALTH_PATHS, SLACK_EVENTS_PATH})
@@ -144,6 +145,7 @@ def _state(
         FairUse(app.redis_url, settings.requests_per_minute, settings.admin_requests_per_minute),
         Places(REQUESTS_AT_ONCE, PLACE_SECONDS),
         Places(WORK_AT_ONCE, WORK_SECONDS),
+        Places(WATCHING_AT_ONCE, PLACE_SECONDS),
         ApiSessions(app),
         McpEndpoint(app),
         Gateway(app),

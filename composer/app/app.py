@@ -41,6 +41,7 @@ from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.memory.learner import MAX_CONCURRENT, Learner
 from composer.model import Incoming
+from composer.people.changes import CHANGED, ChangesHub
 from composer.people.credentials.last_use import LastUse
 from composer.people.credentials.resolver import Resolver
 from composer.people.export_files import remove_exports
@@ -124,6 +125,7 @@ class App:
     erasures: ErasureSignal
     audit: AuditLog
     credentials: Resolver
+    changes: ChangesHub
     observer: Observer
     extractions: Learner[ExtractionScope] | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
@@ -231,7 +233,7 @@ async def open_app(
         app = _build(stack, base, model)
         stack.push_async_callback(app.file_texts.stop)
         stack.push_async_callback(app.turns.stop)
-        await base.locks.open(partial(_on_notice, app.turns), partial(_on_lost, app.turns))
+        await base.locks.open(partial(_on_notice, app.turns, app.changes), partial(_on_lost, app.turns))
         if index and app.extractions is not None:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
         if index:
@@ -249,10 +251,12 @@ def _acting_for_sender(workspace: Workspace, batch: Sequence[Incoming]) -> Abstr
     return acting_for(workspace.tenant_id, user_id(workspace, batch[0].user))
 
 
-def _on_notice(turns: TurnWorker, notice: str) -> None:
+def _on_notice(turns: TurnWorker, changes: ChangesHub, notice: str) -> None:
     """Hear what a process says to all."""
     if notice == ERASED:
         empty_caches()
+    elif notice.startswith(f"{CHANGED} "):
+        changes.on_notice(notice)
     else:
         turns.on_notice(notice)
 
@@ -321,6 +325,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         erasures=ErasureSignal(),
         audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
         credentials=Resolver(database, directory, settings, clock, last_use),
+        changes=ChangesHub(),
         observer=base.observer,
         extractions=None if extractor is None else build_extraction(base, extractor, indexer, learning),
         notice=extraction_notice(settings),

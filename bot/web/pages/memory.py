@@ -63,8 +63,11 @@ class Bar:
 
 
 @router.get("")
-async def show_memory(request: Request, viewer: SignedIn, wanted: Wanting, item: uuid.UUID | None = None) -> Response:
-    """The list; for a script that asks for its rows alone, these."""
+async def show_memory(
+    request: Request, viewer: SignedIn, wanted: Wanting, item: uuid.UUID | None = None, *, quiet: bool = False
+) -> Response:
+    """The list; for a script that asks for its rows alone, these. `quiet`: they are asked for again, and the address
+    stays."""
     async with viewer.reading() as reading:
         values = await _list(viewer, reading, wanted)
         rows_only = is_script(request)
@@ -76,7 +79,7 @@ async def show_memory(request: Request, viewer: SignedIn, wanted: Wanting, item:
     if not rows_only:
         return page(request, "memory.html", viewer.language, **values)
     answer = page(request, "parts/memory_rows.html", viewer.language, **values)
-    if wanted.cursor is None:
+    if wanted.cursor is None and not quiet:
         answer.headers["HX-Push-Url"] = wanted.address()
     return answer
 

@@ -166,6 +166,26 @@ async def test_filters_narrow_the_list_and_the_address_says_so(harness: AppHarne
     assert window.faults == []
 
 
+async def test_two_windows_see_each_other_s_changes(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    here, there = await windows.of("alice"), await windows.of("alice", size=SIZES[1])
+    for window in (here, there):
+        await window.tab.goto(f"{window.url}/memory")
+        await window.tab.wait_for_selector(".list")
+    await there.tab.goto(f"{there.url}/memory/add")
+    await there.tab.fill("textarea[name=text]", "I own a red Koga.")
+    await there.tab.click("text=Remember it")
+    await here.tab.wait_for_selector(".list >> text=I own a red Koga.")
+    await here.tab.goto(f"{here.url}/memory?view=table&q=Koga")
+    await here.tab.check("input[name=id]")
+    await there.tab.click(".acts-of button:has-text('To the trash')")
+    await here.tab.wait_for_selector("text=Something has changed: show it")
+    assert await here.tab.locator("tbody tr").count() == 1, "what is chosen stays"
+    await here.tab.click("text=Something has changed: show it")
+    await here.tab.wait_for_selector("text=Nothing of yours fits that.")
+    assert (here.faults, there.faults) == ([], [])
+
+
 async def test_a_point_of_the_map_opens_beside_it(harness: AppHarness, windows: Windows) -> None:
     await filled(harness)
     window = await windows.of("alice")

@@ -58,6 +58,33 @@
     if (way) way.closest("p").remove();
   });
 
+  // A page in front of somebody asks again when what it shows has changed elsewhere. What one has chosen, or has listed
+  // beyond its first page, is not taken away: then a button says that there is something new.
+  let listed = false;
+  document.addEventListener("click", (event) => {
+    if (event.target.closest(".more a")) listed = true;
+    if (event.target.closest("[data-reload]")) location.reload();
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    const page = document.querySelector("[data-live]")?.dataset.live;
+    if (!page || !window.EventSource) return;
+    let source = null;
+    const changed = () => {
+      const busy = listed || document.querySelector("main form.choosing input:checked, main details.editing[open]");
+      if (busy) document.getElementById("news").hidden = false;
+      else htmx.trigger(document.querySelector("[data-live]"), "changed");
+    };
+    const watch = () => {
+      if (document.hidden) { source?.close(); source = null; return; }
+      if (source) return;
+      source = new EventSource(`/events?page=${page}`);
+      source.addEventListener("changed", changed);
+    };
+    watch();
+    document.addEventListener("visibilitychange", () => { const back = !source && !document.hidden; watch(); if (back) changed(); });
+    window.addEventListener("pagehide", () => { source?.close(); source = null; });
+  });
+
   // The map: a point is opened beside it, and the wheel, a drag and buttons show a part of it.
   document.addEventListener("DOMContentLoaded", () => {
     const map = document.querySelector("svg.points");
