@@ -1000,18 +1000,20 @@ CREATE TABLE web_sessions (
 CREATE INDEX web_sessions_by_user ON web_sessions (tenant_id, user_id, created_at);
 
 -- Codes that work once: the row is deleted then. purpose: to sign in by a link (login), to connect two accounts of one person,
--- shown to one and entered with the other (link), or by which an app (key_id) gets its first tokens (app); asked: what that app
--- asked for (composer.repositories.one_time_codes.AppRequest).
+-- shown to one and entered with the other (link), by which an app (key_id) gets its first tokens (app), or by which somebody
+-- becomes a person of the tenant (invite), invited by user_id; NULL: by whoever runs Nexus, as its first admin. asked: what
+-- that app asked for (composer.repositories.one_time_codes.AppRequest), or whom an invitation is for.
 CREATE TABLE one_time_codes (
     tenant_id uuid NOT NULL,
     digest bytea NOT NULL,
-    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app')),
-    user_id uuid NOT NULL,
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app', 'invite')),
+    user_id uuid,
     expires_at timestamptz NOT NULL,
     key_id uuid,
     asked jsonb,
     PRIMARY KEY (tenant_id, digest),
-    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((key_id IS NULL) = (asked IS NULL))),
+    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((purpose IN ('app', 'invite')) = (asked IS NOT NULL))),
+    CONSTRAINT one_time_codes_of_person CHECK ((user_id IS NOT NULL) OR (purpose = 'invite')),
     FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE,
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );

@@ -244,13 +244,14 @@ DROP TABLE login_links;
 CREATE TABLE one_time_codes (
     tenant_id uuid NOT NULL,
     digest bytea NOT NULL,
-    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app')),
-    user_id uuid NOT NULL,
+    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app', 'invite')),
+    user_id uuid,
     expires_at timestamptz NOT NULL,
     key_id uuid,
     asked jsonb,
     PRIMARY KEY (tenant_id, digest),
-    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((key_id IS NULL) = (asked IS NULL))),
+    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((purpose IN ('app', 'invite')) = (asked IS NOT NULL))),
+    CONSTRAINT one_time_codes_of_person CHECK ((user_id IS NOT NULL) OR (purpose = 'invite')),
     FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE,
     FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
 );

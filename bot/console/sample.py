@@ -3,12 +3,15 @@
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.model import CONSOLE
 from composer.workspace import Workspace
+
+SAMPLE: Final = "sample"  # the name of its workspace
 
 
 async def load_sample(app: App, workspace: Workspace) -> None:

@@ -27,7 +27,7 @@ from bot.web.oauth.documents import ClientDocuments
 from bot.web.oauth.metadata import CONSENT, PROTECTED_RESOURCE, REGISTER, RESOURCE_PATH, REVOKE, TOKEN
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
-from bot.web.pages import memory_acts
+from bot.web.pages import joining, memory_acts
 from bot.web.problems import add_problems, documented
 from bot.web.routes import exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
@@ -50,6 +50,7 @@ SHOWN_TO_PAGES: Final = ("ETag", "Location", "Retry-After", "WWW-Authenticate", 
 BODY_BYTES: Final[Mapping[str, int]] = {
     SLACK_EVENTS_PATH: MAX_REQUEST_BYTES,
     login.LOGIN_PATH: login.MAX_LOGIN_FORM_BYTES,
+    joining.INVITE_PATH: joining.MAX_INVITE_FORM_BYTES,
     exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
     memory_acts.IMPORT_PAGE: exchange.IMPORT_BYTES,
     **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_GATEWAY_REQUEST_BYTES),

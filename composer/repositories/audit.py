@@ -38,6 +38,9 @@ class AuditAct(StrEnum):
     PROJECT_INVITED = "project.invited"
     PROJECT_MEMBER = "project.member"
     PROJECT_MEMBER_REMOVED = "project.member_removed"
+    PERSON_INVITED = "person.invited"  # to the organisation, by a link
+    PERSON_INVITE_REVOKED = "person.invite_revoked"
+    PERSON_JOINED = "person.joined"  # by such a link
     PERSON_LINKED = "person.linked"
     PERSON_UNLINKED = "person.unlinked"
     PERSON_OPTED_OUT = "person.opted_out"

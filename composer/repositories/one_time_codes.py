@@ -1,5 +1,5 @@
-"""Codes that work once: in a link that signs its person in, to connect two accounts of one person, and by which an app
-gets its first tokens. Of a code only a digest is stored."""
+"""Codes that work once: in a link that signs its person in, to connect two accounts of one person, by which an app gets
+its first tokens, and in a link by which somebody becomes a person of the tenant. Of a code only a digest is stored."""
 
 import json
 import uuid
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from composer.model import derived_id
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 
@@ -17,6 +18,7 @@ class CodePurpose(StrEnum):
     LOGIN = "login"  # to sign in by a link; a person has one at most: a new one replaces it
     LINK = "link"  # shown to one account and entered with another one
     APP = "app"  # led back to a connected app
+    INVITE = "invite"  # in a link by which somebody becomes a person of the tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,23 @@ class CodeOwner:
     id: uuid.UUID
     name: str
     app: AppGrant | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInvitation:
+    """An invitation to the tenant that nobody has accepted yet. `name`: whom it is for; "": whoever has the link. `by`
+    is the admin who made it; None: whoever runs Nexus, and who accepts it becomes an admin."""
+
+    digest: bytes
+    name: str
+    by: uuid.UUID | None
+    by_name: str
+    expires_at: datetime
+
+    @property
+    def id(self) -> uuid.UUID:
+        """By which it is revoked. It says nothing of the code."""
+        return derived_id("invitation", self.digest.hex())
 
 
 class OneTimeCodes:
@@ -79,6 +98,35 @@ class OneTimeCodes:
         )
         if purpose is CodePurpose.LOGIN:
             await self._audit.record(AuditAct.LOGIN_LINK, actor=actor, users=[user])
+
+    async def invite(self, digest: bytes, name: str, by: uuid.UUID | None, expires_at: datetime) -> OpenInvitation:
+        """Store an invitation to the tenant, and record it in the audit log. One of whoever runs Nexus (`by` None)
+        takes the place of the one before."""
+        await self._sql.execute(
+            "one_time_code_store",
+            purpose=str(CodePurpose.INVITE),
+            user_id=by,
+            digest=digest,
+            expires_at=expires_at,
+            key_id=None,
+            asked=json.dumps({"name": name}),
+            replaces=by is None,
+        )
+        made = OpenInvitation(digest, name, by, "", expires_at)
+        await self._audit.record(AuditAct.PERSON_INVITED, actor=by, details={"invitation": str(made.id)})
+        return made
+
+    async def invitations(self, now: datetime, digest: bytes | None = None) -> list[OpenInvitation]:
+        """The open invitations to the tenant, oldest first, or the one of a digest."""
+        return await self._sql.fetch_as(OpenInvitation, "invitations_open", digest=digest, now=now)
+
+    async def end_invitation(self, ended: OpenInvitation, *, revoked_by: uuid.UUID | None = None) -> bool:
+        """Delete an invitation, which was accepted or revoked; False where it is gone."""
+        row = await self._sql.fetch_one("invitation_end", digest=ended.digest)
+        if row is not None and revoked_by is not None:
+            details = {"invitation": str(ended.id)}
+            await self._audit.record(AuditAct.PERSON_INVITE_REVOKED, actor=revoked_by, details=details)
+        return row is not None
 
     async def find(
         self, purpose: CodePurpose, digest: bytes, now: datetime, *, client: str = "", redeem: bool = False

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
 
-from composer.model import DEFAULT_SETTINGS, Agent, PersonalSettings, Role, Trust, User
+from composer.model import API, DEFAULT_SETTINGS, Agent, PersonalSettings, Role, Trust, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
 from composer.repositories.conversations import ConversationRow, locked_conversations
@@ -202,6 +202,21 @@ class People:
             nameless=NAMELESS,
             limit=limit,
         )
+    async def every_name(self) -> list[str]:
+        """The names of everybody in the tenant."""
+        return [row["name"] for row in await self._sql.fetch("names_all")]
+
+    async def admins(self) -> list[tuple[uuid.UUID, str, bool]]:
+        """(id, name, whether they have ever signed in to the web pages) of the tenant's admins, oldest first."""
+        rows = await self._sql.fetch("admins_list")
+        return [(row["id"], row["name"], row["signed_in"]) for row in rows]
+
+    async def join(self, slug: str, user: uuid.UUID, name: str, invitation: uuid.UUID, now: datetime) -> None:
+        """Create a person who was invited, as a member whom the API knows."""
+        stated = {str(user): StatedTrust(Trust.MEMBER, now)}
+        await self.ensure_users(API, slug, {str(user): (user, name)}, now, stated)
+        details = {"invitation": str(invitation)}
+        await self._audit.record(AuditAct.PERSON_JOINED, actor=user, users=[user], details=details)
 
     async def stored_names(self, users: Sequence[uuid.UUID]) -> list[str]:
         """Every name under which something of these people is stored."""

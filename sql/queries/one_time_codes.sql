@@ -2,7 +2,8 @@
 -- Store a code. With `replaces`, those that its person was given before for the same purpose end. `asked` is JSON text.
 WITH earlier AS (
     DELETE FROM one_time_codes
-    WHERE :replaces::boolean AND tenant_id = :tenant_id AND user_id = :user_id AND purpose = :purpose AND digest <> :digest
+    WHERE :replaces::boolean AND tenant_id = :tenant_id AND user_id IS NOT DISTINCT FROM :user_id AND purpose = :purpose
+          AND digest <> :digest
 )
 INSERT INTO one_time_codes (tenant_id, digest, purpose, user_id, expires_at, key_id, asked)
 VALUES (:tenant_id, :digest, :purpose, :user_id, :expires_at, :key_id, :asked)
@@ -25,3 +26,17 @@ WITH code AS MATERIALIZED (
     DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND digest = :digest AND EXISTS (SELECT FROM code) RETURNING digest
 )
 SELECT code.* FROM code WHERE EXISTS (SELECT FROM redeemed)
+
+-- name: invitations_open
+-- List the invitations to the tenant that have not expired, the oldest first, or the one of a digest. One ends when whoever
+-- made it is no admin any more.
+SELECT c.digest, c.asked ->> 'name' AS name, u.id AS by, coalesce(u.name, '') AS by_name, c.expires_at
+FROM one_time_codes AS c LEFT JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
+WHERE c.tenant_id = :tenant_id AND c.purpose = 'invite' AND c.expires_at > :now AND (c.user_id IS NULL OR u.admin)
+      AND (:digest::bytea IS NULL OR c.digest = :digest)
+ORDER BY c.expires_at, c.digest
+
+-- name: invitation_end
+-- Delete an invitation to the tenant.
+DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND digest = :digest AND purpose = 'invite'
+RETURNING digest

@@ -132,6 +132,22 @@ SET admin = coalesce(:admin, admin), reads_rooms = coalesce(:reads_rooms, reads_
     settings = coalesce(:settings, settings), settings_at = coalesce(:settings_at, settings_at)
 WHERE tenant_id = :tenant_id AND id = :user_id
 
+-- name: names_all
+-- List the names of everybody in the tenant.
+SELECT DISTINCT name FROM users WHERE tenant_id = :tenant_id ORDER BY name
+
+-- name: admins_list
+-- List the admins of the tenant, those who were known first before the others, and whether each has ever signed in to the web
+-- pages, as far as that is still known.
+SELECT u.id, u.name,
+       EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = :tenant_id AND w.user_id = u.id)
+       OR EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = :tenant_id AND o.user_id = u.id)
+       OR EXISTS (SELECT FROM audit_events AS a WHERE a.tenant_id = :tenant_id AND a.act = 'signed.in'
+                  AND u.id = ANY (a.user_ids)) AS signed_in
+FROM users AS u
+WHERE u.tenant_id = :tenant_id AND u.admin
+ORDER BY u.created_at, u.id
+
 -- name: names_stored
 -- List every name under which something of these people is stored.
 SELECT name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
@@ -204,7 +220,8 @@ LIMIT 1
 -- name: user_trusted
 -- Whether a user is a member wherever they are known, as their platform said when it last did. Where it has not yet, their
 -- latest stored message there counts, but for those in DMs on Discord, which says nothing of people there. Of a chat
--- platform where there is none nothing is known, so it is not enough; the terminal vouches for everybody.
+-- platform where there is none nothing is known, so it is not enough; the terminal vouches for everybody, and
+-- of the API counts what the admin who invited them vouched for.
 SELECT coalesce(bool_and(coalesce(i.trust, latest.trust, CASE WHEN i.platform = 'console' THEN 'member' ELSE 'guest' END) = 'member'),
                 false)
 FROM identities AS i
@@ -216,7 +233,7 @@ LEFT JOIN LATERAL (
     ORDER BY m.at DESC, m.seq DESC
     LIMIT 1
 ) AS latest ON true
-WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
+WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND (i.platform <> 'rest' OR i.trust IS NOT NULL)
 
 -- name: people_known
 -- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may

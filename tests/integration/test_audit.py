@@ -722,6 +722,7 @@ NOT_RECORDED: Final = {
     "app_tokens_insert": "of an app whose connecting is recorded; ends the oldest of twenty sign-ins of it",
     "app_tokens_renew": "gives no more than the token did that it replaces",
     "one_time_code_redeem": "recorded as the sign-in or the link that follows; an app's is recorded before",
+    "invitation_end": "recorded as the person who joined, or where it is revoked",
     "openid_login_used": "recorded as the sign-in that follows",
     "restore_end": "by a restore, which is recorded",
     "credential_used": "changes only when it was used",

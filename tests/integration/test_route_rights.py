@@ -73,6 +73,7 @@ IDS: Final = {
     "/v1/keys/": "key",
     "/v1/sessions/": "web session",
     "/v1/logins/": "login",
+    "/v1/admin/invitations/": "invitation",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite"}
 NOBODYS: Final = {"name"}  # a tag
@@ -107,7 +108,7 @@ PAGES_OF_OAUTH: Final = {
 }
 
 
-# What people see in a browser (tests/integration/test_pages.py).
+# What people see in a browser (tests/integration/test_pages.py, test_invitations.py).
 PAGES_OF_PEOPLE: Final = {
     (method, route.path)
     for route in app.ROUTES
@@ -287,7 +288,8 @@ async def test_what_is_anothers_looks_like_nothing_to_everybody_else(
                 path,
                 name,
             )
-            assert hers.status_code == 404, (method, path, name, hers.text)
+            refused = 403 if route.who == ADMINS and name != "an admin" else 404
+            assert hers.status_code == refused, (method, path, name, hers.text)
             assert _without(hers, things) == _without(nothing, unknown), (method, path, name)
     assert await _things_as_seen(client, alice, things) == ["of alice", "Ops"], "nothing of hers has changed"
 
@@ -335,7 +337,7 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
         login = LoginEntry(uuid.uuid4(), uuid.UUID(user), "https://login.example", "alice", harness.clock.now(), None)
         await tx.openid_logins.connect(login, b"digest")
     things = {"entry": entry, "team": team, "turn": turn["turn"], "session": "plans", "user": user}
-    things["project"] = project
+    things |= {"project": project, "invitation": str(uuid.uuid4())}
     return {**things, "key": key, "web session": browser, "login": str(login.id)}
 
 

@@ -86,6 +86,8 @@ JUSTIFIED = {
     "MembershipSource.rooms_of": "ids of rooms on the platform, which its person is in",
     "Messages.get": "a turn's own question or reply, by id",
     "Notices.pending": "ids of rooms, and of messages on the platform",
+    "People.every_name": "compared with the name that somebody chooses; never shown",
+    "People.admins": "the admins of an organisation, of whom whoever runs Nexus signs the first one in",
     "People.stored_names": "names of people who are being erased",
     "People.ensure_tenant": "user ids by the adapter's external ids, and conversations for writing; never shown",
     "People.find_user": "the speaker, by the id that the platform vouches for",

@@ -36,7 +36,8 @@ CONTENTS: Final = {
         "service",
         "Serve until stopped. Without options: every configured platform, and the scheduled jobs. "
         "The web port is opened\n"
-        "with --web, or where NEXUS_WEB_HOST or NEXUS_WEB_PORT is set.",
+        "with --web, or where NEXUS_WEB_HOST or NEXUS_WEB_PORT is set; --web prints a link for the first admin, until\n"
+        "one has signed in.",
     ),
     "migrate": CommandSummary("service", "Bring the database's schema up to date."),
     "doctor": CommandSummary(

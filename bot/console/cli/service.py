@@ -8,6 +8,7 @@ from bot.console import operations, render, schedule
 from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.doctor import Check, as_json, check_receipt, run_doctor
+from bot.console.first_admin import show_first_links
 from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from composer.app import App
@@ -30,7 +31,8 @@ def run(
     ] = False,
 ) -> None:
     """Serve until stopped. Without options: every configured platform, and the scheduled jobs. The web port is opened
-    with --web, or where NEXUS_WEB_HOST or NEXUS_WEB_PORT is set."""
+    with --web, or where NEXUS_WEB_HOST or NEXUS_WEB_PORT is set; --web prints a link for the first admin, until
+    one has signed in."""
     from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
     from bot.web.metrics import Metrics  # noqa: PLC0415 - as above
 
@@ -48,6 +50,7 @@ def run(
             announcer(settings.log_format, render.err.print),
             schedule.scheduler(app) if with_jobs else None,
             metrics,
+            started=(lambda: show_first_links(app)) if web else None,
         ),
         observer=metrics,
     )

@@ -27,7 +27,7 @@ from bot.console.cli.invocation import (
 from bot.console.conversations import question
 from bot.console.piped_lines import piped
 from bot.console.play import Player, ScriptClock
-from bot.console.sample import load_sample
+from bot.console.sample import SAMPLE, load_sample
 from bot.console.workspaces import naming_workspaces
 from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_USER
@@ -68,7 +68,7 @@ def chat(
     place = chosen_place(settings, room, dm, session)
 
     async def converse(app: App) -> None:
-        target = app.directory.workspace(CONSOLE, "sample" if sample else workspace)
+        target = app.directory.workspace(CONSOLE, SAMPLE if sample else workspace)
         if sample:
             await load_sample(app, target)
         typing = sys.stdin.isatty()

@@ -8,7 +8,7 @@ import typer
 from bot.console import render, schedule
 from bot.console.cli.invocation import InWorkspace, User, load_settings, run_in_app
 from bot.console.logs import announcer
-from bot.console.sample import load_sample
+from bot.console.sample import SAMPLE, load_sample
 from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import NotFound
@@ -38,7 +38,7 @@ def web(
     metrics = Metrics(settings.metered_models)
 
     async def serve(app: App) -> None:
-        target = app.directory.workspace(CONSOLE, "sample" if sample else workspace)
+        target = app.directory.workspace(CONSOLE, SAMPLE if sample else workspace)
         if sample:
             await load_sample(app, target)
         say = announcer(settings.log_format, render.err.print)

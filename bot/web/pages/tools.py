@@ -27,6 +27,7 @@ from composer.people.credentials.principal import (
     project_of,
 )
 from composer.people.credentials.redirects import host_of
+from composer.people.credentials.sign_in import login_url
 from composer.repositories.api_keys import Holder, KeyEntry
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
@@ -102,6 +103,19 @@ async def make_key(
         made = await own_credentials.create_own_key(tx, call.principal, wanted, secret, call.now)
         [shown] = await _of_keys(viewer, tx, access, [made.entry])
     return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown)
+
+
+@router.post("/browser")
+async def sign_in_elsewhere(request: Request, viewer: SignedIn, csrf: Annotated[str, Form()]) -> Response:
+    """Make a link by which the person signs in another browser of theirs, and show it this once."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    async with viewer.reading() as reading:
+        chrome = reading.chrome
+    async with call.writing() as (tx, _):
+        link = await own_credentials.link_to_sign_in(tx, call.principal, secrets.token_bytes(SECRET_BYTES), call.now)
+    url = login_url(call.app.settings.web_address, link)
+    return _shown(request, viewer, "tools_browser.html", chrome, link=url)
 
 
 @router.get("/{kind}/{id}/end")

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Depends as DependsParam
 from fastapi.responses import RedirectResponse
 
 from bot.web.bodies import JsonRoute
@@ -75,8 +76,10 @@ class UploadRoute(PageRoute):
 class PageRouter(Router):
     """A router of pages: they are in no document of the API."""
 
-    def __init__(self, prefix: str = "", route_class: type[PageRoute] = PageRoute) -> None:
-        super().__init__(prefix, include_in_schema=False, route_class=route_class)
+    def __init__(
+        self, prefix: str = "", route_class: type[PageRoute] = PageRoute, *, dependencies: Sequence[DependsParam] = ()
+    ) -> None:
+        super().__init__(prefix, dependencies=dependencies, include_in_schema=False, route_class=route_class)
 
 
 @dataclass(frozen=True, slots=True)

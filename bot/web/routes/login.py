@@ -28,7 +28,10 @@ HOME: Final = "/"
 OPENID_PATH: Final = "/login/openid"
 ACCOUNT_PATH: Final = "/login/account"
 MAX_LOGIN_FORM_BYTES: Final = 8 * 1024  # of the form: it holds a code
-NO_LINK: Final = "This address signs you in with a link: get one with /nexus login, in a direct message."
+NO_LINK: Final = (
+    "This address signs you in with a link: get one with /nexus login, in a direct message, or on the page Tools of a "
+    "browser in which you are signed in. An admin invites who is new."
+)
 NOT_FROM_LOGIN_PAGE: Final = (
     "This was not sent by the page that the link opens: open the link again, and press its button."
 )

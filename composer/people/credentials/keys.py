@@ -1,4 +1,4 @@
-"""The texts of keys, web sessions, login links and tokens: made, read and digested. Pure: randomness is passed in.
+"""The texts of keys, web sessions, links, invitations and tokens: made, read and digested. Pure: randomness is given.
 
 `nx_<tenant>_<64 hexadecimal digits>`. The tenant stands in the text, so that what it opens is looked up within that
 tenant alone. Only the SHA-256 of the whole text is stored. With 256 random bits no slow hash is needed: nobody can
@@ -20,7 +20,7 @@ RENEWED_BYTES: Final = 16  # of these, in a refresh token: the other half stays 
 MAX_CREDENTIAL_CHARS: Final = 1_024  # of a credential; a longer one is none
 SHOWN_DIGITS: Final = 8
 NO_TENANT: Final = uuid.UUID(int=0)  # has no people, so nothing is found in it
-_TEXT: Final = re.compile(r"(nx[slacr]?)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
+_TEXT: Final = re.compile(r"(nx[slacri]?)_([A-Za-z0-9_~-]{1,900})_([0-9a-f]{64})", re.ASCII)
 _ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _ESCAPE: Final = re.compile(r"((?:~[0-9a-f]{2})+)", re.ASCII)
 
@@ -34,6 +34,7 @@ class CredentialKind(StrEnum):
     APP_CODE = "nxc"  # gets an app its first tokens
     ACCESS_TOKEN = "nxa"
     REFRESH_TOKEN = "nxr"
+    INVITATION = "nxi"
 
 
 @dataclass(frozen=True, slots=True)

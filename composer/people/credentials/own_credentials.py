@@ -13,6 +13,7 @@ from composer.errors import NotFound, Refused
 from composer.model import Trust, User
 from composer.people.credentials.issuing import KeyRequest, NewKey, create_key, lock_by_credential, wanted_permissions
 from composer.people.credentials.principal import KeyPermission, Principal, Source, includes
+from composer.people.credentials.sign_in import make_login_link
 from composer.repositories.api_keys import KeyEntry
 from composer.repositories.database import Transaction
 from composer.repositories.web_sessions import SessionEntry
@@ -24,6 +25,7 @@ NO_KEYS_FOR_GUESTS: Final = (
     "Guests, and people of whom no message is stored, make no keys: whoever runs Nexus makes one, with nexus keys "
     "create."
 )
+LINK_BY_BROWSER: Final = "A browser is signed in from one that is, or by a link from a direct message: not with a key."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,17 @@ async def end_own_session(
     if id not in {each.id for each in await own_sessions(tx, principal, access, now)}:
         raise NotFound(UNKNOWN_SESSION)
     await tx.web_sessions.end([id], principal.user)
+
+
+async def link_to_sign_in(tx: Transaction, principal: Principal, secret: bytes, now: datetime) -> str:
+    """The code of a link that signs another browser of the person in. `secret` is 32 random bytes.
+
+    Raises Refused for a key: a browser may do all that its person may.
+    """
+    if principal.source is not Source.WEB_SESSION:
+        raise Refused(LINK_BY_BROWSER)
+    await lock_by_credential(tx, principal, now)
+    return await make_login_link(tx, principal.tenant, principal.user, secret, now, by=principal.user)
 
 
 def _within(principal: Principal, request: KeyRequest, wanted: Sequence[str]) -> Sequence[str]:

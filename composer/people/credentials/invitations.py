@@ -1,0 +1,182 @@
+"""Invitations to an organisation: a link by which somebody becomes a person of it, once, within a week. By the first
+one, which whoever runs Nexus is given, somebody becomes its first admin."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.model import Agent, derived_id
+from composer.people.credentials import keys
+from composer.people.credentials.keys import CredentialKind
+from composer.people.credentials.principal import KeyPermission, Principal
+from composer.people.credentials.sign_in import make_login_link, open_session
+from composer.repositories.database import Database, Transaction
+from composer.repositories.one_time_codes import OpenInvitation
+from composer.repositories.people import NAMELESS
+from composer.text.cleaning import clean_line
+from composer.text.names import UNNAMED, looks, person_name
+from composer.workspace import Workspace
+
+INVITATION_LIFETIME: Final = timedelta(days=7)
+FIRST_ADMIN_LIFETIME: Final = timedelta(days=1)
+MAX_OPEN_INVITATIONS: Final = 100
+MAX_NAME_CHARS: Final = 60
+NO_INVITATION: Final = (
+    "This invitation was accepted already, was taken back, or is older than a week: ask who sent it for another one."
+)
+UNKNOWN_INVITATION: Final = "There is no such invitation."
+NO_NAME: Final = "Choose a name that has letters in it."
+NAME_OF_AGENT: Final = "An agent is called so, or nearly: choose another name."
+NAME_TAKEN: Final = "Somebody here is called so, or nearly: choose another name, such as one with your surname."
+
+
+@dataclass(frozen=True, slots=True)
+class MadeInvitation:
+    """An invitation that was made. `code` is shown once, in its link, and stored nowhere."""
+
+    made: OpenInvitation
+    code: str
+
+
+def invitation_url(address: str, code: str) -> str:
+    """The link of an invitation. `address` is that of the web port, without a slash at its end."""
+    return f"{address}/invite/{code}"
+
+
+async def open_invitations(tx: Transaction, principal: Principal, now: datetime) -> Sequence[OpenInvitation]:
+    """The invitations that nobody has accepted yet, oldest first. Raises AdminNeeded."""
+    principal.require(KeyPermission.ADMIN)
+    return [each for each in await tx.one_time_codes.invitations(now) if each.by is not None]
+
+
+async def invite(tx: Transaction, principal: Principal, name: str, secret: bytes, now: datetime) -> MadeInvitation:
+    """Invite somebody to the organisation. `name`: whom; "": whoever has the link. `secret` is 32 random bytes.
+
+    Raises AdminNeeded, BadInput for a name that is too long, and Refused where too many are open.
+    """
+    if len(await open_invitations(tx, principal, now)) >= MAX_OPEN_INVITATIONS:
+        raise Refused(f"There are {MAX_OPEN_INVITATIONS} open invitations already: take one back first.")
+    if len(name) > MAX_NAME_CHARS:
+        raise BadInput(f"A name has at most {MAX_NAME_CHARS} characters.")
+    code = keys.make(CredentialKind.INVITATION, principal.tenant, secret)
+    ends, digest = now + INVITATION_LIFETIME, keys.digest(code)
+    return MadeInvitation(await tx.one_time_codes.invite(digest, clean_line(name), principal.user, ends), code)
+
+
+async def revoke_invitation(tx: Transaction, principal: Principal, id: uuid.UUID, now: datetime) -> None:
+    """Take an invitation back: its link works no more. Raises AdminNeeded and NotFound."""
+    found = next((each for each in await open_invitations(tx, principal, now) if each.id == id), None)
+    if found is None or not await tx.one_time_codes.end_invitation(found, revoked_by=principal.user):
+        raise NotFound(UNKNOWN_INVITATION)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAdmin:
+    """How the first admin of an organisation gets in: by an invitation, or by a login link of the admin who is called
+    `name` and has never signed in."""
+
+    code: str
+    name: str | None
+
+
+async def let_first_admin_in(
+    database: Database, workspace: Workspace, agents: Sequence[Agent], secret: bytes, now: datetime
+) -> FirstAdmin | None:
+    """The code for the first admin of an organisation, which is made if it is new; None where an admin has ever signed
+    in. `workspace` is one of its workspaces, `secret` 32 random bytes."""
+    async with database.transaction(workspace.tenant_id, "alone") as tx:
+        admins = await tx.people.admins()
+        if any(signed_in for _, _, signed_in in admins):
+            return None
+        if admins:
+            id, name, _ = admins[0]
+            return FirstAdmin(await make_login_link(tx, workspace.tenant, id, secret, now, by=None), name)
+        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+        code = keys.make(CredentialKind.INVITATION, workspace.tenant, secret)
+        await tx.one_time_codes.invite(keys.digest(code), "", None, now + FIRST_ADMIN_LIFETIME)
+        return FirstAdmin(code, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """What an invitation offers: to be a person of an organisation, or its first admin (`by` empty)."""
+
+    tenant: str
+    name: str
+    by: str
+    expires_at: datetime
+
+
+async def look_at(database: Database, code: str, now: datetime) -> Invited:
+    """What an invitation offers. It still works afterwards: programs that show a preview of its link open it too.
+
+    Raises NotFound for a code that is wrong, used, revoked or too old: one sentence for all of them.
+    """
+    parsed = keys.parse(code, CredentialKind.INVITATION)
+    async with database.transaction(keys.tenant_of(parsed), "read") as tx:
+        found = await _find(tx, code, now)
+    assert parsed is not None
+    return Invited(parsed.tenant, found.name, found.by_name, found.expires_at)
+
+
+async def accept(
+    database: Database,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    code: str,
+    name: str,
+    browser: str,
+    secret: bytes,
+    now: datetime,
+) -> str:
+    """Become a person of the organisation, called `name`, by an invitation, which is used up by that: the text of the
+    cookie of a new web session. `workspace` is that of the API in the organisation, `browser` what the browser calls
+    itself, `secret` 32 random bytes.
+
+    Raises NotFound as `look_at`; BadInput for no name and for one of an agent, and Conflict for one that somebody has:
+    then the invitation is as it was.
+    """
+    async with database.transaction(workspace.tenant_id, "alone") as tx:
+        found = await _find(tx, code, now)
+        chosen = _cleaned(name, agents)
+        mine = looks(chosen)
+        if any(mine & looks(each) for each in await tx.people.every_name()):
+            raise Conflict(NAME_TAKEN)
+        await tx.one_time_codes.end_invitation(found)
+        await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+        user = derived_id("invited person", str(workspace.tenant_id), found.digest.hex())
+        await tx.people.join(workspace.name, user, chosen, found.id, now)
+        if found.by is None:
+            await tx.people.set_admin(user, True)
+        _, cookie = await open_session(tx, workspace.tenant, user, browser, secret, now)
+        return cookie
+
+
+def tenant_invited_to(code: str) -> str | None:
+    """The slug of the organisation that an invitation says it is to; None for what is no code of one."""
+    parsed = keys.parse(code, CredentialKind.INVITATION)
+    return None if parsed is None else parsed.tenant
+
+
+async def _find(tx: Transaction, code: str, now: datetime) -> OpenInvitation:
+    found = await tx.one_time_codes.invitations(now, keys.digest(code))
+    if not found or keys.parse(code, CredentialKind.INVITATION) is None:
+        raise NotFound(NO_INVITATION)
+    if found[0].by is None and any(signed_in for _, _, signed_in in await tx.people.admins()):
+        raise NotFound(NO_INVITATION)
+    return found[0]
+
+
+def _cleaned(name: str, agents: Sequence[Agent]) -> str:
+    """A name as it is stored. Raises BadInput."""
+    cleaned = clean_line(name)
+    if len(cleaned) > MAX_NAME_CHARS:
+        raise BadInput(f"A name has at most {MAX_NAME_CHARS} characters.")
+    if not looks(cleaned) or cleaned.casefold() in (NAMELESS, UNNAMED):
+        raise BadInput(NO_NAME)
+    if person_name(cleaned, [each for agent in agents for each in (agent.name, agent.slug)]) != cleaned:
+        raise BadInput(NAME_OF_AGENT)
+    return cleaned

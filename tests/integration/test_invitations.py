@@ -1,0 +1,367 @@
+"""Coming to an organisation by a link: what it opens to whom, once, and how the first admin gets in."""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+
+from bot.console import first_admin, operations
+from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
+from bot.web.metrics import Metrics
+from composer.model import Trust
+from composer.people.credentials.invitations import invitation_url, let_first_admin_in
+from composer.repositories.audit import AuditAct
+from composer.settings import TenantSettings
+from tests.support.api import bearer, cookie_of, key_of, person
+from tests.support.harness import AppHarness
+from tests.support.pages import BITES, OWN, Person
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+WEEK = 7 * 24 * 3_600
+
+
+@asynccontextmanager
+async def served_with(harness: AppHarness, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    changed = harness.app.settings.model_copy(update={"requests_per_minute": 10_000, **settings})
+    served = web_app(replace(harness.app, settings=changed), Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    async with served_with(harness) as client:
+        yield client
+
+
+async def admin(harness: AppHarness, client: httpx2.AsyncClient, name: str = "root") -> Person:
+    """An admin's browser, with a page open."""
+    found = await person(harness, name)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(found.id, True)
+    browser = Person(client, await cookie_of(harness, name))
+    await browser.page("/invitations")
+    return browser
+
+
+async def invited(browser: Person, name: str = "") -> str:
+    """The code of a new invitation."""
+    made = await browser.press("/invitations", name=name)
+    assert made.status_code == 200, made.text
+    [code] = set(re.findall(r"/invite/(nxi_\S+?)<", made.text))
+    return str(code)
+
+
+async def accepted(client: httpx2.AsyncClient, code: str, name: str, **headers: str) -> httpx2.Response:
+    client.cookies.clear()
+    answer = await client.post("/invite", data={"code": code, "name": name}, headers=OWN | headers)
+    client.cookies.clear()
+    return answer
+
+
+def cookie_in(answer: httpx2.Response) -> str:
+    assert answer.status_code == 303, answer.text
+    name, _, rest = answer.headers["set-cookie"].partition("=")
+    assert name == COOKIE_ON_LOCALHOST
+    return str(rest.partition(";")[0])
+
+
+async def names(harness: AppHarness) -> list[str]:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        return await tx.people.every_name()
+
+
+async def test_who_accepts_is_a_person_of_the_organisation_and_has_its_pages(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    code = await invited(root, "Dana")
+    listed = await root.page("/invitations")
+    assert "Dana" in listed
+    assert code not in listed, "a link is shown once"
+    shown = await client.get(f"/invite/{code}")
+    assert "root invites you to" in shown.text
+    assert 'value="Dana"' in shown.text
+    dana = Person(client, cookie_in(await accepted(client, code, "  Dana\tMoss ")))
+    assert "Dana Moss" in await dana.page("/ask")
+    assert "Nobody is invited just now." in await root.page("/invitations")
+    answer = await dana.press("/ask", text="remember that I like herons")
+    assert answer.status_code == 303
+    assert (await dana.press("/tools", vendor="claude")).status_code == 200, "a member makes keys"
+    for path in ("/memory", "/waiting", "/privacy"):
+        await dana.page(path)
+    assert (await dana.get("/invitations")).status_code == 403, "who is invited is no admin"
+    who = {each["name"]: each for each in (await _people(harness, client))}
+    assert (who["Dana Moss"]["admin"], who["Dana Moss"]["platforms"]) == (False, [])
+
+
+async def _people(harness: AppHarness, client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    answer = await client.get("/v1/admin/users", headers=bearer(await key_of(harness, "root")))
+    found: list[dict[str, Any]] = answer.json()["items"]
+    return found
+
+
+async def test_a_preview_of_the_link_uses_nothing_up_and_its_button_works_once(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    code = await invited(await admin(harness, client))
+    before = await names(harness)
+    for _ in range(3):
+        await client.head(f"/invite/{code}")
+        shown = await client.get(f"/invite/{code}", headers={"Sec-Fetch-Site": "cross-site"})
+        assert shown.status_code == 200
+    assert shown.headers["referrer-policy"] == "strict-origin", "no address with the code goes anywhere"
+    assert shown.headers["cache-control"] == "private, no-store"
+    assert "set-cookie" not in shown.headers
+    assert await names(harness) == before
+    cookie_in(await accepted(client, code, "Dana"))
+    again = await accepted(client, code, "Erik")
+    assert (again.status_code, "set-cookie" in again.headers) == (404, False)
+    assert (await client.get(f"/invite/{code}")).status_code == 404
+    assert await names(harness) == sorted([*before, "Dana"])
+
+
+async def test_wrong_used_revoked_and_old_invitations_are_answered_alike(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root, tenant = await admin(harness, client), harness.workspace().tenant
+    used, revoked, old = [await invited(root) for _ in range(3)]
+    cookie_in(await accepted(client, used, "Dana"))
+    await root.page("/invitations")
+    [id, _] = re.findall(r"/invitations/([0-9a-f-]{36})/revoke", await root.page("/invitations"))
+    assert (await root.press(f"/invitations/{id}/revoke")).status_code == 303
+    assert (await root.press(f"/invitations/{id}/revoke")).status_code == 404
+    harness.clock.tick(WEEK)
+    elsewhere = f"nxi_none_{'0' * 64}"
+    wrong = [used, revoked, old, f"nxi_{tenant}_{'0' * 64}", elsewhere, old.replace("nxi", "nxl"), old[:-1]]
+    answers = {(await client.get(f"/invite/{each}")).text for each in wrong}
+    assert len(answers) == 1
+    posted = {(await accepted(client, each, "Erik")).text for each in wrong}
+    assert posted == answers
+    assert "Erik" not in await names(harness)
+
+
+async def test_a_name_is_cleaned_and_nobody_takes_that_of_another_or_of_an_agent(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    code = await invited(await admin(harness, client))
+    for name in (
+        "alice",
+        "ALICE",
+        "\u0430lice",
+        "Alice!",
+        "nexus",
+        "Nexus Bot",
+        "system",
+        "You",
+        "someone",
+        "",
+        " ",
+        "🙂",
+        "x" * 61,
+    ):
+        answer = await accepted(client, code, name)
+        assert answer.status_code in (409, 422), name
+        assert "set-cookie" not in answer.headers
+        assert 'role="alert"' in answer.text
+        assert code in answer.text, "the link still works"
+    for bite in BITES:
+        answer = await accepted(client, await invited(await admin(harness, client), bite), bite)
+        assert answer.status_code == 303 or bite not in answer.text
+    cookie_in(await accepted(client, code, "Alice Moss"))
+    assert "alice" in await names(harness)
+
+
+async def test_no_page_of_another_site_makes_anybody_join_and_no_session_is_kept(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    code = await invited(root)
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {},
+    ):
+        answer = await client.post("/invite", data={"code": code, "name": "Dana"}, headers=headers)
+        assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    before = root.cookie
+    here = {"Cookie": f"{COOKIE_ON_LOCALHOST}={before}"}
+    assert "signed in here already" in (await client.get(f"/invite/{code}", headers=here)).text
+    joined = cookie_in(await accepted(client, code, "Dana", **here))
+    assert joined != before, "a cookie that was there is not made one of the new person"
+    assert "root" in await root.page("/ask")
+    forced = f"nxs_{harness.workspace().tenant}_{'1' * 64}"
+    code = await invited(root)
+    joined = cookie_in(await accepted(client, code, "Erik", Cookie=f"{COOKIE_ON_LOCALHOST}={forced}"))
+    assert joined != forced
+
+
+async def test_only_admins_invite_and_a_form_counts_from_a_page_of_theirs(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    await invited(root, "Dana")
+    await harness.say("bob", "hello", room="general")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    page = await bob.page("/ask")
+    assert "/invitations" not in page
+    [id] = re.findall(r"/invitations/([0-9a-f-]{36})/revoke", await root.page("/invitations"))
+    for path in ("/invitations", f"/invitations/{id}/revoke"):
+        assert (await bob.press(path)).status_code == 403
+        assert (await Person(client, root.cookie, "0" * 32).press(path)).status_code == 403
+        assert (await root.press(path, {"Sec-Fetch-Site": "cross-site"})).status_code != 200
+    stranger = Person(client, await cookie_of(harness, "zoe"))
+    assert (await stranger.get("/invitations")).status_code == 403
+    assert re.findall(r"/invitations/([0-9a-f-]{36})/revoke", await root.page("/invitations")) == [id]
+
+
+async def test_an_invitation_ends_with_the_rights_of_who_made_it(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    first, second = await invited(root), await invited(root)
+    await operations.set_admin(harness.app, harness.name, "root", False)
+    assert (await client.get(f"/invite/{first}")).status_code == 404
+    await operations.set_admin(harness.app, harness.name, "root", True)
+    assert (await client.get(f"/invite/{first}")).status_code == 200
+    await harness.command("root", "/nexus forget everything --yes", dm="nexus")
+    for code in (first, second):
+        assert (await accepted(client, code, "Dana")).status_code == 404
+
+
+async def test_the_api_does_the_same_and_shows_a_link_once(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    await admin(harness, client)
+    key = bearer(await key_of(harness, "root"))
+    once = key | {"Idempotency-Key": "one"}
+    made = await client.post("/v1/admin/invitations", json={"name": "Dana"}, headers=once)
+    assert made.status_code == 201
+    assert (made.json()["by"], made.json()["name"]) == ("root", "Dana")
+    again = await client.post("/v1/admin/invitations", json={"name": "Dana"}, headers=once)
+    assert again.status_code == 409
+    assert made.json()["link"] not in again.text
+    listed = (await client.get("/v1/admin/invitations", headers=key)).json()["items"]
+    assert listed == [{name: value for name, value in made.json().items() if name != "link"}]
+    code = made.json()["link"].rpartition("/")[2]
+    assert (await client.get(f"/invite/{code}")).status_code == 200
+    assert (await client.delete(f"/v1/admin/invitations/{listed[0]['id']}", headers=key)).status_code == 204
+    assert (await client.get(f"/invite/{code}")).status_code == 404
+    for wrong in ({"name": "x" * 61}, {"mail": "dana@example.com"}):
+        assert (await client.post("/v1/admin/invitations", json=wrong, headers=key)).status_code == 422
+
+
+async def test_two_who_accept_at_once_are_one_and_the_log_holds_no_link(
+    harness: AppHarness, client: httpx2.AsyncClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = await invited(await admin(harness, client))
+    answers = await asyncio.gather(
+        *[
+            client.post("/invite", data={"code": code, "name": f"Dana {n}"}, headers=OWN)
+            for n in ("One", "Two", "Three")
+        ]
+    )
+    assert sorted(each.status_code for each in answers) == [303, 404, 404]
+    assert len([each for each in await names(harness) if each.startswith("Dana")]) == 1
+    said = capsys.readouterr()
+    assert code not in said.out + said.err
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        acts = [each.act for each in await tx.audit.find(limit=100)]
+    assert acts.count(AuditAct.PERSON_JOINED) == acts.count(AuditAct.PERSON_INVITED) == 1
+
+
+async def test_what_another_organisation_does_changes_nothing_of_an_invitation(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    code = await invited(await admin(harness, client), "Dana")
+    before = (await client.get(f"/invite/{code}")).text
+    await harness.say("Dana", "zqcanary", room="general", workspace="umbrella")
+    await person(harness, "Dana", workspace="umbrella")
+    assert (await client.get(f"/invite/{code}")).text == before
+    dana = Person(client, cookie_in(await accepted(client, code, "Dana")))
+    for path in ("/ask", "/memory", "/waiting", "/tools", "/privacy"):
+        assert "zqcanary" not in await dana.page(path)
+
+
+# --- the first admin -------------------------------------------------------------------------------------------------
+
+
+async def first(harness: AppHarness, tenant: str | None = None) -> Any:
+    here = harness.workspace(tenant)
+    app = harness.app
+    agents = app.directory.agents(here.tenant_id)
+    return await let_first_admin_in(app.database, here, agents, secrets.token_bytes(32), app.clock.now())
+
+
+async def test_the_first_admin_of_a_new_organisation_gets_in_by_a_link_once(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    earlier, made = await first(harness), await first(harness)
+    assert made.name is None
+    assert (await client.get(f"/invite/{earlier.code}")).status_code == 404, "a new one takes its place"
+    assert "Be the first admin of" in (await client.get(f"/invite/{made.code}")).text
+    ann = Person(client, cookie_in(await accepted(client, made.code, "Ann")))
+    assert "admin" in await ann.page("/invitations")
+    assert (await accepted(client, made.code, "Ben")).status_code == 404
+    assert await first(harness) is None, "from then on none is made"
+    code = await invited(ann, "Ben")
+    assert "Ann invites you" in (await client.get(f"/invite/{code}")).text
+    harness.clock.tick(31 * 24 * 3_600)
+    assert await first(harness) is None, "also after their web session has ended"
+
+
+async def test_an_admin_who_never_signed_in_is_the_first(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    waiting = await first(harness)
+    await harness.say("alice", "hello", room="general")
+    await operations.set_admin(harness.app, harness.name, "alice", True)
+    made = await first(harness)
+    assert made.name == "alice"
+    assert made.code.startswith("nxl_")
+    assert (await client.get("/login", params={"code": made.code})).status_code == 200
+    await cookie_of(harness, "alice")
+    assert await first(harness) is None
+    assert (await accepted(client, waiting.code, "Eve")).status_code == 404, "nobody becomes a second first admin"
+
+
+async def test_nexus_run_prints_the_link_of_each_organisation_that_has_no_admin(
+    harness: AppHarness, client: httpx2.AsyncClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await admin(harness, client)
+    await first_admin.show_first_links(harness.app)
+    assert "/invite/" not in capsys.readouterr().out, "here an admin has signed in"
+    settings = harness.app.settings.model_copy(
+        update={"tenants": {"acme": TenantSettings(), "larch": TenantSettings()}}
+    )
+    await first_admin.show_first_links(replace(harness.app, settings=settings))
+    printed = capsys.readouterr().out.splitlines()
+    [link] = [each for each in printed if re.fullmatch(r"http://localhost:\d+/invite/nxi_larch_[0-9a-f]{64}", each)]
+    assert (await client.get(link[link.index("/invite") :])).status_code == 200
+    assert "acme" not in str(printed)
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        assert await tx.people.trust((await tx.people.admins())[0][0]) is Trust.MEMBER
+
+
+def test_a_link_is_below_the_address_of_the_web_port() -> None:
+    assert invitation_url("https://nexus.example.com", "nxi_x") == "https://nexus.example.com/invite/nxi_x"
+
+
+async def test_a_person_signs_in_another_browser_of_theirs(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    code = await invited(await admin(harness, client))
+    dana = Person(client, cookie_in(await accepted(client, code, "Dana")))
+    await dana.page("/tools")
+    assert (await Person(client, dana.cookie, "0" * 32).press("/tools/browser")).status_code == 403
+    shown = await dana.press("/tools/browser")
+    [link] = set(re.findall(r"/login\?code=(nxl_\w+)", shown.text))
+    used = await client.post("/login", data={"code": link}, headers=OWN)
+    other = Person(client, cookie_in(used))
+    assert "Dana" in await other.page("/ask")
+    assert (await other.page("/tools")).count("A browser") >= 2
