@@ -438,6 +438,18 @@ class AsyncNexus:
         """GET /v1/admin/figures"""
         return cast(dict[str, Any], await self.request("GET", "/v1/admin/figures"))
 
+    async def person_invitations(self) -> list[dict[str, Any]]:
+        """GET /v1/admin/invitations: to the organisation, that nobody has accepted yet."""
+        return await self._items("/v1/admin/invitations")
+
+    async def invite_person(self, name: str = "") -> dict[str, Any]:
+        """POST /v1/admin/invitations: a link by which somebody joins, which is shown this once."""
+        return cast(dict[str, Any], await self.request("POST", "/v1/admin/invitations", body={"name": name}))
+
+    async def revoke_person_invitation(self, id: str) -> None:
+        """DELETE /v1/admin/invitations/{id}"""
+        await self.request("DELETE", f"/v1/admin/invitations/{_part(id)}")
+
     # --- conversations and questions ------------------------------------------------------------------------------
 
     async def chat(self, content: str, **values: Any) -> dict[str, Any]:
