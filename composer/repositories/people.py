@@ -202,6 +202,7 @@ class People:
             nameless=NAMELESS,
             limit=limit,
         )
+
     async def every_name(self) -> list[str]:
         """The names of everybody in the tenant."""
         return [row["name"] for row in await self._sql.fetch("names_all")]
