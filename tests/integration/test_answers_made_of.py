@@ -89,8 +89,7 @@ async def test_what_is_cited_goes_and_what_was_recalled_beside_it_is_no_reason(
 ) -> None:
     await talk(harness, "the fair in Oslo needs a stand")
     await harness.say("bob", "the fair in Oslo has no parking", id="beside", **ROOM)
-    for number in range(60):
-        await harness.say("bob", f"weather {number}", **ROOM)
+    await harness.say_all("bob", [f"weather {number}" for number in range(60)], **ROOM)
     answers = ["A word fell on it (s1).", "Better ask Bob (s2)."]
     model.says = list(answers)
     for _ in range(2):
@@ -106,8 +105,7 @@ async def test_the_only_line_that_was_recalled_for_a_question_about_it_is_what_t
     harness: AppHarness, model: Model, raw: asyncpg.Connection
 ) -> None:
     await talk(harness, "the code of the vault is heliotrope")
-    for number in range(60):
-        await harness.say("bob", f"weather {number}", **ROOM)
+    await harness.say_all("bob", [f"weather {number}" for number in range(60)], **ROOM)
     assert await is_retracted(harness, model, raw, "what is the code of the vault?", "You will like it.")
 
 
@@ -115,8 +113,7 @@ async def test_while_the_embedder_does_not_answer_what_was_recalled_counts(
     harness: AppHarness, model: Model, raw: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await talk(harness, "the code of the vault is heliotrope")
-    for number in range(60):
-        await harness.say("bob", f"weather {number}", **ROOM)
+    await harness.say_all("bob", [f"weather {number}" for number in range(60)], **ROOM)
     embed = EmbeddingMeter.embed
 
     async def fails_for_lists(meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount) -> Vectors:
@@ -139,8 +136,7 @@ async def test_what_repeats_a_cited_answer_in_far_words_goes_with_it(
 ) -> None:
     await talk(harness, "the fair in Oslo needs a stand")
     await harness.say("bob", "the fair in Oslo has no parking", **ROOM)
-    for number in range(60):
-        await harness.say("bob", f"weather {number}", **ROOM)
+    await harness.say_all("bob", [f"weather {number}" for number in range(60)], **ROOM)
     await harness.ask("carol", "@nexus what about the fair in Oslo?", **ROOM)
     recalled = model.shown[-1].partition("(s1)")[2]
     mark = "s1" if recalled.index("stand") < recalled.index("parking") else "s2"

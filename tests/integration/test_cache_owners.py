@@ -171,8 +171,7 @@ async def test_what_a_conversation_keeps_is_of_use_to_it_alone(
     monkeypatch.setattr(disentanglement, "MIN_PEOPLE", 1)
     compared = []
     for room, workspace in (("general", None), ("lobby", None), ("general", OTHER)):
-        for n in range(41):
-            await harness.say("ann", f"line {n} of the talk", room=room, workspace=workspace)
+        await harness.say_all("ann", [f"line {n} of the talk" for n in range(41)], room=room, workspace=workspace)
         for _ in range(2):
             computed.clear()
             await harness.compose("ann", "@nexus what was said?", room=room, workspace=workspace)

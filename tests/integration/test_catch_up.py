@@ -143,8 +143,7 @@ async def test_it_fits_one_message_with_what_is_to_the_person_first(harness: App
             await harness.say("bob", f"Day {day}: the crane {number} gets a cable of {day} metres. " * 4, **GENERAL)
     harness.clock.set(datetime(2026, 5, 16, 9, 0, tzinfo=UTC))
     await schedule.run(harness.app, "day", harness.clock.now())
-    for _ in range(15):
-        await harness.say("carol", f"@alice you must sign the contract {'now ' * 50}", **GENERAL)
+    await harness.say_all("carol", [f"@alice you must sign the contract {'now ' * 50}" for _ in range(15)], **GENERAL)
     text = await caught_up(harness)
     assert len(text) <= MAX_CATCH_UP_CHARS
     assert text.splitlines()[1].startswith("To you (and 1")

@@ -59,8 +59,7 @@ async def test_no_mark_names_a_private_room_to_another(harness: AppHarness) -> N
 
 async def test_a_private_room_cites_its_own_messages(harness: AppHarness) -> None:
     await harness.say("alice", "the code of the vault is the heron", id="told", room="cave", private=True)
-    for number in range(60):
-        await harness.say("alice", f"nothing new {number}", room="cave")
+    await harness.say_all("alice", [f"nothing new {number}" for number in range(60)], room="cave")
     assert await cited(harness, room="cave") == {"s1": "told"}
 
 
@@ -72,8 +71,7 @@ async def test_a_dm_cites_the_private_rooms_that_its_person_reads_there(harness:
 
 async def test_a_dm_cites_its_own_messages(harness: AppHarness) -> None:
     await harness.say("alice", "the code of the vault is the heron", id="told", dm="nexus")
-    for number in range(60):
-        await harness.say("alice", f"nothing new {number}", dm="nexus")
+    await harness.say_all("alice", [f"nothing new {number}" for number in range(60)], dm="nexus")
     assert await cited(harness, dm="nexus") == {"s1": "told"}
 
 

@@ -138,8 +138,7 @@ async def test_an_answer_is_explained_by_what_was_recalled_and_by_what_was_only_
 
 async def test_why_says_first_what_an_answer_without_a_model_quotes(harness: AppHarness) -> None:
     await harness.say("bob", "the parrot is grey", **ROOM)
-    for n in range(60):
-        await harness.say("alice", f"ok, thanks {n}", **ROOM)
+    await harness.say_all("alice", [f"ok, thanks {n}" for n in range(60)], **ROOM)
     await harness.say("bob", "the parrot bites", **ROOM)
     answer = (await harness.ask("alice", "@nexus what about the parrot?", **ROOM)).text
     assert "the parrot is grey" in answer

@@ -95,8 +95,9 @@ async def test_the_end_of_sixty_pages_is_found_and_shown_with_its_place_in_the_w
     files.contents = {"a": LONG}
     await send(harness, "ann", "the report", "posted", file("report.pdf", "a"))
     await read(harness)
-    for n in range(12):
-        await harness.say("ben", f"chatter number {n} about the lift and the weather", room="general")
+    await harness.say_all(
+        "ben", [f"chatter number {n} about the lift and the weather" for n in range(12)], room="general"
+    )
     found = next(i for i in await recalled(harness, "where does the quokka sleep?") if i.messages == ("posted",))
     assert "The quokka sleeps in the vault of Rotterdam." in found.text
     assert "(Page 60)" in found.text, "so that an answer can name it"

@@ -206,8 +206,7 @@ async def test_a_message_and_the_memory_with_its_words_are_told_apart(harness: A
 
 
 async def test_of_many_matches_ten_are_shown(harness: AppHarness) -> None:
-    for n in range(12):
-        await harness.say("alice", f"{SECRET} number {n}" + " and so on" * 30, **ROOM)
+    await harness.say_all("alice", [f"{SECRET} number {n}" + " and so on" * 30 for n in range(12)], **ROOM)
     lines = (await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)).text.split("\n")
     assert len([line for line in lines if line.startswith(SECRET) and len(line) <= 100]) == 10
     assert lines[10:12] == [

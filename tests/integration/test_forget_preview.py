@@ -148,8 +148,7 @@ async def test_words_in_another_form_are_found_as_recall_finds_them_and_one_choo
     harness: AppHarness, raw: asyncpg.Connection, text: str, words: str
 ) -> None:
     await harness.say("alice", text, id="said", **ROOM)
-    for number in range(12):
-        await harness.say("bob", f"lift number {number} is slow", **ROOM)
+    await harness.say_all("bob", [f"lift number {number} is slow" for number in range(12)], **ROOM)
     if text not in (await harness.command("alice", f"/nexus recall {words}", **ROOM)).text:
         pytest.skip("recall does not find it either")
     asked = await harness.command("alice", f"/nexus forget {words}", **ROOM)

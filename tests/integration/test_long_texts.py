@@ -51,8 +51,9 @@ async def test_the_end_of_a_long_text_is_found_and_shown(harness: AppHarness, ki
         await post(harness, "ann", "here it is", "long", Attachment("it.txt", "text/plain", whole))
     else:
         await post(harness, "ann", whole, "long")
-    for n in range(12):
-        await harness.say("ben", f"chatter number {n} about the lift and the weather", room="general")
+    await harness.say_all(
+        "ben", [f"chatter number {n} about the lift and the weather" for n in range(12)], room="general"
+    )
     found = next(item for item in await recalled(harness, question) if item.messages == ("long",))
     assert last in found.text
     assert len(found.text) < 3_000

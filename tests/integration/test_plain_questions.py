@@ -62,8 +62,8 @@ async def tell(harness: AppHarness) -> None:
     await harness.say("alice", "My sister marries in Porto in June.", **DM)
     await harness.command("alice", "/nexus remember I speak Danish --everywhere --yes", **DM)
     await harness.say("bob", "My knee hurts and nobody may know.", **DM)
-    for n in range(45):  # what was said before is outside of the view
-        await harness.say("frank", f"Parking slot {n} is taken.", room="garage")
+    # what was said before is outside of the view
+    await harness.say_all("frank", [f"Parking slot {n} is taken." for n in range(45)], room="garage")
 
 
 async def sent(harness: AppHarness, user: str, question: str, **place: Any) -> str:
@@ -231,8 +231,9 @@ async def test_what_somebody_said_of_a_time_or_a_subject(harness: AppHarness) ->
 
 
 async def test_what_somebody_said_of_a_subject_is_found_where_others_said_more_of_it(harness: AppHarness) -> None:
-    for n in range(75):
-        await harness.say("frank", f"About the logo, the logo, again the logo: version {n} of the logo.", **ROOM)
+    await harness.say_all(
+        "frank", [f"About the logo, the logo, again the logo: version {n} of the logo." for n in range(75)], **ROOM
+    )
     for question in ("what did carol say about the logo?", "what does Carol think of the logo?"):
         assert "blue logo" in await recalled(harness, "alice", f"@nexus {question}", **ROOM)
 
@@ -256,8 +257,7 @@ async def test_whom_the_viewer_may_read_nothing_of_is_an_ordinary_word(harness: 
 async def test_namesakes_are_told_apart(harness: AppHarness) -> None:
     await harness.say("Ann Miller", "I water the plants.", **ROOM)
     await harness.say("Ann Lee", "I feed the fish.", **ROOM)
-    for _ in range(45):
-        await harness.say("bob", "Ping.", **ROOM)
+    await harness.say_all("bob", ["Ping." for _ in range(45)], **ROOM)
     assert "fish" in await recalled(harness, "alice", "@nexus what did Ann say?", **ROOM)
     text = await recalled(harness, "alice", "@nexus what did Ann Miller say?", **ROOM)
     assert "plants" in text

@@ -170,8 +170,9 @@ async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings)
             raise Unavailable("The embedder does not answer.")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(REEMBEDDING_BATCH + 5):
-            await harness.say("alice", f"number {number} is here", room="general")
+        await harness.say_all(
+            "alice", [f"number {number} is here" for number in range(REEMBEDDING_BATCH + 5)], room="general"
+        )
         before = await stored_in_order(settings)
         with pytest.raises(Unavailable, match="does not answer"):
             await reembed_all(settings, Wide(before=broken))
@@ -203,8 +204,9 @@ async def test_vectors_prepared_for_another_embedder_are_dropped(settings: Setti
             raise Unavailable("gone")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(REEMBEDDING_BATCH + 1):
-            await harness.say("alice", f"number {number} is here", room="general")
+        await harness.say_all(
+            "alice", [f"number {number} is here" for number in range(REEMBEDDING_BATCH + 1)], room="general"
+        )
     with pytest.raises(Unavailable):
         await reembed_all(settings, Wide(1536, broken))
     narrow = Wide(8)
@@ -246,8 +248,9 @@ async def test_a_finished_and_a_concurrent_run_are_reported(settings: Settings) 
 
 async def test_a_killed_run_continues(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(REEMBEDDING_BATCH + 3):
-            await harness.say("alice", f"number {number} is here", room="general")
+        await harness.say_all(
+            "alice", [f"number {number} is here" for number in range(REEMBEDDING_BATCH + 3)], room="general"
+        )
     async with ModelServer(width=8) as server:
         environment = os.environ | {
             "NEXUS_HOME": str(settings.home),

@@ -153,8 +153,7 @@ async def test_what_another_agent_was_asked_gives_way_to_what_was_said(two_agent
     async with open_harness(two_agents) as harness:
         await harness.say("bob", "@scout is the heron released from the harbour on Friday or on Saturday?", **room)
         await harness.say("bob", "The heron goes on Monday, says the harbour.", **room)
-        for number in range(60):
-            await harness.say("carol", f"nothing new {number}", **room)
+        await harness.say_all("carol", [f"nothing new {number}" for number in range(60)], **room)
         composed = await harness.compose("alice", "@nexus when is the heron released from the harbour?", **room)
         (recall,) = [section for section in composed.prompt.sections if section.name == "RECALL"]
         texts = [source.text for source in recall.sources]

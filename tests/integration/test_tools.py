@@ -250,8 +250,9 @@ async def test_steps_and_calls_are_limited_and_then_the_model_must_answer(office
 
 async def test_results_and_prompt_stay_within_their_tokens(settings: Settings) -> None:
     async with opened(settings, window=8_000, tool_tokens=300) as office:
-        for number in range(40):
-            await office.harness.say("bob", f"the vault {number} opens with " + "a heron key of brass " * 10, **LAB)
+        await office.harness.say_all(
+            "bob", [f"the vault {number} opens with " + "a heron key of brass " * 10 for number in range(40)], **LAB
+        )
         await office.chatter(**LAB)
         office.server.script.extend([call("recall", query=f"vault {n}") for n in range(4)])
         reply = await office.harness.ask("alice", "@nexus hello there", **LAB)

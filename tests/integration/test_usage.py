@@ -368,8 +368,7 @@ async def test_an_answer_that_has_begun_is_not_begun_again_by_another_model(sett
 
 async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_one_once(office: Paid) -> None:
     harness = office.harness
-    for n in range(30):
-        await harness.say("alice", f"{n} " + f"part{n} " * 40, **ROOM)
+    await harness.say_all("alice", [f"{n} " + f"part{n} " * 40 for n in range(30)], **ROOM)
     office.server.max_words = 900
     with capture_logs() as logs:
         reply = await harness.ask("alice", "@nexus and now?", **ROOM)

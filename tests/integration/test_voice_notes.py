@@ -106,8 +106,7 @@ async def office(settings: Settings) -> AsyncIterator[Spoken]:
 
 async def test_a_question_that_is_spoken_is_answered_by_its_words(office: Spoken) -> None:
     await office.harness.say("alice", SPOKEN, dm="nexus")
-    for number in range(60):
-        await office.harness.say("alice", f"nothing new {number}", dm="nexus")
+    await office.harness.say_all("alice", [f"nothing new {number}" for number in range(60)], dm="nexus")
     office.server.spoken.append("which key opens the vault?")
     (reply,) = await office.send("alice", DM, id="asked")
     assert reply.text == "Hello there."

@@ -1,7 +1,7 @@
 """The app for tests: open on real stores, with a clock that tests move and a delivery that records what it gets."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -99,6 +99,16 @@ class AppHarness:
         await self.app.turns.settle()
         await self.app.indexer.catch_up(at.tenant_id)
         return received
+
+    async def say_all(self, user: str, texts: Iterable[str], *, workspace: str | None = None, **place: Any) -> None:
+        """Send messages in one batch, wait for the answers, and index everything: faster than one by one."""
+        at = self.workspace(workspace)
+        messages = [
+            incoming(at, _place(place), user, text, self.clock.tick(), id=f"m{next(_numbers)}") for text in texts
+        ]
+        await self.app.receive(at, messages)
+        await self.app.turns.settle()
+        await self.app.indexer.catch_up(at.tenant_id)
 
     async def ask(self, user: str, text: str, **options: Any) -> Answer:
         """Send a message that exactly one agent answers, and return the answer."""

@@ -48,8 +48,7 @@ class Office:
 
     async def chatter(self, **place: Any) -> None:
         """Enough messages that those before are in nobody's view any more."""
-        for number in range(60):
-            await self.harness.say("bob", f"nothing new {number}", **place)
+        await self.harness.say_all("bob", [f"nothing new {number}" for number in range(60)], **place)
 
 
 @asynccontextmanager

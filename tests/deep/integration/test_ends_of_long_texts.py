@@ -30,8 +30,9 @@ async def test_the_ends_of_sixty_long_texts_are_shown(harness: AppHarness) -> No
                 at = harness.workspace(name)
                 message = incoming(at, place_of("r", None, None), "ann", text, harness.clock.tick(), id=f"{name}-1")
                 await harness.app.receive(at, [replace(message, attachments=files)])
-                for n in range(10):
-                    await harness.say("ben", f"chatter {n} about the lift and the rain", room="r", workspace=name)
+                await harness.say_all(
+                    "ben", [f"chatter {n} about the lift and the rain" for n in range(10)], room="r", workspace=name
+                )
                 await harness.say("ben", "here we go on", room="r", thread="q", workspace=name)
                 composed = await harness.compose("ben", f"@nexus {question}", room="r", thread="q", workspace=name)
                 shown += any(fact in s.text for s in composed.prompt.sections if s.name == "RECALL")

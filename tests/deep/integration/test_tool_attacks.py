@@ -299,8 +299,7 @@ async def test_notices_of_earlier_answers_are_not_shown_to_the_model(office: Off
 
 
 async def test_a_prompt_that_becomes_too_long_with_what_tools_brought_is_answered(office: Office) -> None:
-    for number in range(10):
-        await office.harness.say("bob", f"the vault {number} opens with the heron key", **LAB)
+    await office.harness.say_all("bob", [f"the vault {number} opens with the heron key" for number in range(10)], **LAB)
     await office.chatter(**LAB)
     too_long = Fail(400, "This model's maximum context length is 900 tokens.", "context_length_exceeded")
     looking = replace(call("recall", query="vault key"), pieces=("Let me look.",))
