@@ -13,13 +13,12 @@ from pydantic import SecretStr
 
 from composer.settings import AgentSettings, Settings
 from composer.stores.models.configured import configured_chat_model
-from tests.e2e.test_serving import servers_of
 from tests.support.discord.harness import on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.mcp_office import PROGRAM, Wiki, at, serving
 from tests.support.model_server import Hang, ModelServer, Say
-from tests.support.program import ROOT, Program, forked
+from tests.support.program import ROOT, Program, forked, servers_of
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
 

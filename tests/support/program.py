@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from tests.support import fork_server, runs
 from tests.support.waiting import TIMEOUT_SECONDS
 
@@ -19,6 +21,19 @@ def forked(*words: str) -> list[str]:
     """The command that runs `nexus` in a process that was forked. Whoever kills it, and needs the program to be gone,
     waits for the end of what it writes."""
     return [*fork_server.command(NEXUS[-1], runs.current()), *words]
+
+
+def servers_of(home: Path) -> list[psutil.Process]:
+    """The servers of a data folder that are alive, by the pids in their lock files."""
+    found = []
+    for name in ("postgres", "valkey"):
+        try:
+            process = psutil.Process(int((home / f"{name}.lock").read_text()))
+            if name in process.name() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (OSError, ValueError, psutil.Error):
+            continue
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ END = re.compile(r"(?<=[.:?])\s+(?=[A-Z`\[*(])")
 RULES = "unit/test_visibility_rules.py"
 MEMBERSHIP = "integration/test_membership.py"
 ROOMS = "integration/test_rooms_in_dms.py"
-NETWORK = "e2e/test_network.py"
+NETWORK = "deep/e2e/test_network.py"
 WORLDS = "property/test_worlds.py"
 
 # Words of a sentence, and the tests that prove it: files below tests/, with the name of a test.
@@ -41,13 +41,15 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "No Docker, no root, no API key": (
         "unit/test_settings.py::test_without_settings_there_is_one_offline_agent_and_embedded_servers",
     ),
-    "come as Python packages": ("integration/test_embedded.py::test_both_servers_answer_and_listen_on_no_tcp_port",),
+    "come as Python packages": (
+        "deep/integration/test_embedded.py::test_both_servers_answer_and_listen_on_no_tcp_port",
+    ),
     "Nexus keeps its data in": (
         "unit/test_settings.py::test_the_default_data_folder_follows_the_xdg_standard",
         "unit/test_settings.py::test_the_default_data_folder_is_never_in_the_private_home_of_root",
     ),
     "`make chat` opens no network port": (
-        "integration/test_embedded.py::test_both_servers_answer_and_listen_on_no_tcp_port",
+        "deep/integration/test_embedded.py::test_both_servers_answer_and_listen_on_no_tcp_port",
     ),
     "`make chat` loads a few days": ("e2e/test_chat.py::test_a_terminal_shows_a_conversation",),
     "so Nexus answers by quoting what it remembers": (
@@ -77,7 +79,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "mail, texts) are read after that, documents in a process of their own": (
         "integration/test_documents.py::test_a_document_of_each_kind_is_shown_and_found",
-        "integration/test_document_reader.py::test_what_a_document_refers_to_is_never_fetched",
+        "deep/integration/test_document_reader.py::test_what_a_document_refers_to_is_never_fetched",
     ),
     "what a model passes to [tools of MCP servers]": (
         f"{NETWORK}::test_a_tool_server_is_reached_at_its_address_only_where_it_may_be_used",
@@ -102,7 +104,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "unit/test_setup_files.py::test_secrets_are_read_from_their_file_below_the_environment_and_above_the_toml",
     ),
     "`nexus run` then serves until you stop it": (
-        "e2e/test_serving.py::test_the_program_serves_until_a_signal_stops_it",
+        "deep/e2e/test_serving.py::test_the_program_serves_until_a_signal_stops_it",
     ),
     "Stopping it, or a crash, loses nothing": (
         "deep/e2e/test_kill.py::test_an_interrupted_turn_is_answered_once_after_a_restart",
@@ -114,24 +116,24 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "The company of `make chat` shares nothing": (
         "e2e/test_chat.py::test_the_sample_company_shares_nothing_with_yours",
-        "integration/test_embedded.py::test_two_processes_share_the_servers_and_the_last_one_stops_them",
+        "deep/integration/test_embedded.py::test_two_processes_share_the_servers_and_the_last_one_stops_them",
     ),
     "[several processes]": (
         "deep/e2e/test_several_processes.py::test_three_processes_answer_each_question_once_and_each_conversation_in_order",
     ),
     "[upgrading](docs/deployment.md#upgrade) migrates": (
-        "integration/test_upgrade.py::test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its_rows",
+        "deep/integration/test_upgrade.py::test_an_upgraded_database_has_the_schema_of_a_fresh_one_and_all_of_its_rows",
     ),
     "The way back is a backup": (
-        "integration/test_backup.py::test_a_restore_brings_back_everything_that_was_backed_up",
+        "deep/integration/test_backup.py::test_a_restore_brings_back_everything_that_was_backed_up",
     ),
     "run `nexus doctor`: it checks everything": (
         "integration/test_doctor.py::test_a_job_that_failed_is_said_until_it_succeeds",
-        "integration/test_embedded.py::test_doctor_reads_a_database_that_nothing_has_migrated_yet",
+        "deep/integration/test_embedded.py::test_doctor_reads_a_database_that_nothing_has_migrated_yet",
     ),
     "Then [troubleshooting.md]": ("unit/test_troubleshooting.py::test_the_program_says_what_the_page_quotes",),
     "Nexus writes one every day": (
-        "integration/test_backup.py::test_the_daily_backup_is_tested_and_old_backups_are_deleted",
+        "deep/integration/test_backup.py::test_the_daily_backup_is_tested_and_old_backups_are_deleted",
     ),
     "A *room* is a channel": (
         "integration/test_receive.py::test_a_public_thread_shares_the_namespace_of_its_room_and_a_private_thread_is_a_room",
@@ -289,7 +291,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "deep/integration/test_races.py::test_nothing_is_left_of_what_is_erased",
     ),
     "hold what was forgotten until they expire": (
-        "integration/test_backup.py::test_the_daily_backup_is_tested_and_old_backups_are_deleted",
+        "deep/integration/test_backup.py::test_the_daily_backup_is_tested_and_old_backups_are_deleted",
     ),
     "When you opt out": (
         "integration/test_consent.py::test_the_messages_of_a_user_who_opted_out_are_answered_and_then_erased",

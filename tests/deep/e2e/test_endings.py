@@ -14,8 +14,7 @@ import pexpect
 import psutil
 import pytest
 
-from tests.e2e.test_serving import servers_of
-from tests.support.program import NEXUS, Program
+from tests.support.program import NEXUS, Program, servers_of
 from tests.support.waiting import TIMEOUT_SECONDS
 
 STUCK = """

@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 
 from composer.settings import Settings
-from tests.e2e.test_serving import servers_of
 from tests.support import fork_server, runs
-from tests.support.program import ROOT
+from tests.support.program import ROOT, servers_of
 from tests.support.waiting import TIMEOUT_SECONDS
 from tests.week.player import Line, Player
 from tests.week.script import read_week

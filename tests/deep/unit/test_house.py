@@ -10,7 +10,7 @@ import pytest
 from tests.house.counts import count, floors, locks, rooms, several_meanings, several_values
 from tests.house.source import Checkout
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

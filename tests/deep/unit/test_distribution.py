@@ -17,7 +17,7 @@ import pytest
 from bot.setup import weights
 from composer import __version__
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PRODUCT = ("composer", "bot", "jobs", "sql")
 OWN = {*PRODUCT, "nexus_client", "build_client", "tests"}

@@ -30,7 +30,7 @@ from tests.support.embedder import HashedWords
 from tests.support.harness import START, open_harness
 from tests.support.schema_dump import dump
 
-ROWS: Final = Path(__file__).parents[1] / "support" / "rows_0067.sql"
+ROWS: Final = Path(__file__).parents[2] / "support" / "rows_0067.sql"
 # The tables that the upgrade drops.
 DROPPED: Final = frozenset(
     {

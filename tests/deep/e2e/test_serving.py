@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bot.serving import chosen
 from composer.errors import BadInput
 from composer.settings import Settings
-from tests.support.program import NEXUS, Program
+from tests.support.program import NEXUS, Program, servers_of
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
@@ -90,19 +89,6 @@ def new_folder() -> Iterator[Path]:
     for process in servers_of(above / "home"):
         process.kill()
     shutil.rmtree(above, ignore_errors=True)
-
-
-def servers_of(home: Path) -> list[psutil.Process]:
-    """The servers of a data folder that are alive, by the pids in their lock files."""
-    found = []
-    for name in ("postgres", "valkey"):
-        try:
-            process = psutil.Process(int((home / f"{name}.lock").read_text()))
-            if name in process.name() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (OSError, ValueError, psutil.Error):
-            continue
-    return found
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])

@@ -24,7 +24,7 @@ from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
 from tests.support.databases import copy_cluster
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # Starts the servers of a data folder, prints the database's URL, and stops using them when its input ends.
 CLIENT = """
 import sys
