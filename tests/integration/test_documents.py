@@ -24,7 +24,7 @@ from tests.support.exports import loaded
 from tests.support.harness import AppHarness
 from tests.support.waiting import until
 
-LINES = [f"Line {n} of a page about nothing in particular, as reports have them." for n in range(45)]
+LINES = [f"Line {n} of a page about nothing in particular, as reports have them." for n in range(15)]
 LONG = pdf([LINES] * 59 + [[*LINES, "The quokka sleeps in the vault of Rotterdam."]])
 
 

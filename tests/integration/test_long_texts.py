@@ -42,8 +42,7 @@ async def recalled(harness: AppHarness, question: str) -> list[Item]:
     return [i for s in composed.prompt.sections if s.name == "RECALL" for i in s.sources]
 
 
-@pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("as_file", [False, True])
+@pytest.mark.parametrize(("kind", "as_file"), [*((kind, False) for kind in TEXTS), ("a log", True)])
 async def test_the_end_of_a_long_text_is_found_and_shown(harness: AppHarness, kind: str, as_file: bool) -> None:
     text, last, question = TEXTS[kind]
     whole = f"{text}\n{last}"
