@@ -11,7 +11,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,13 +30,24 @@ class Party:
     background: bool = False
 
 
-_current: ContextVar[Party] = ContextVar("party", default=Party())  # noqa: B039  (it is frozen)
+_NOBODY: Final = Party()
+_current: ContextVar[Party] = ContextVar("party", default=_NOBODY)
 
 
 def current_party(tenant: uuid.UUID | None = None) -> Party:
     """For whom work is done now; in another `tenant` than theirs, for that tenant."""
     party = _current.get()
     return party if tenant in {None, party.tenant} else replace(party, tenant=tenant, person=None)
+
+
+def party_in(context: Context) -> Party:
+    """For whom is done what runs in a context."""
+    return context.get(_current) or _NOBODY
+
+
+def act_for_stranger() -> None:
+    """Work for somebody who is not known yet, and for nobody else who is not."""
+    _current.set(Party(None, uuid.uuid4()))
 
 
 def act_for(tenant: uuid.UUID, person: uuid.UUID | None) -> None:

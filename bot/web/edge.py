@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.problems import of_unexpected, problem
 from composer.settings.server_urls import LOCAL_HOSTS
+from composer.shares import act_for_stranger
 
 logger = structlog.get_logger()
 
@@ -55,6 +56,7 @@ class Edge:
         """Serve one request. A HEAD is served as its GET, whose body the server leaves out."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        act_for_stranger()
         started, status, whole = time.perf_counter(), 0, False
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         if (bare := scope["path"].rstrip("/")) in self._slashed:

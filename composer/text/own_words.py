@@ -16,6 +16,7 @@ from composer.text.copies import COLONS, copy_starts
 MAX_PARAGRAPH_CHARS: Final = 800  # that people type: a longer one is pasted, and so is what follows it
 MAX_OWN_CHARS: Final = 4_000  # of a text that people type: of a longer one only the opening is their own
 MAX_OPENING_CHARS: Final = 600
+MAX_OWN_LINES: Final = 1_000  # fenced and tagged ones not counted; what is below is pasted
 MIN_GIVEN_LINE_CHARS: Final = 60  # of the first line of prose that is given after a colon
 MIN_GIVEN_CHARS: Final = 120  # of its lines together
 MIN_QUOTED_WORDS: Final = 4  # of a quotation that is a sentence: a shorter one is a title or a term
@@ -44,7 +45,7 @@ _QUOTATION_START: Final = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
 def own_words(text: str, *, quoting: bool = False) -> str:
     """The parts of a text that are its sender's own words; empty where all is somebody else's. `quoting`: with what
     they quote within a line, in its quotation marks."""
-    said = list(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()))
+    said = list(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()[:MAX_OWN_LINES]))
     lines = _not_given(iter(said[: copy_starts(said)]))
     own = "\n".join(_not_long(lines))
     if quoting:

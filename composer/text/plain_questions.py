@@ -60,7 +60,7 @@ def plain_kind(question: str) -> Plain | None:
 
 def is_example(question: str) -> bool:
     """Whether a question has the words of an example."""
-    return examples(_FILE).kind_of_example(question) is not None
+    return len(question) <= MAX_PLAIN_CHARS and examples(_FILE).kind_of_example(question) is not None
 
 
 def may_ask_what_was_said(question: str) -> bool:

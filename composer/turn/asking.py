@@ -1,6 +1,7 @@
 """Ask the model: stream its answer, and carry out the tools that it calls."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,8 +13,10 @@ from composer.ports.models import ChatMessage, MeteredModel, ToolCall, Work, Wor
 from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt
 from composer.signals import InteractivePriority
+from composer.text.asked import Asked
 from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
 from composer.text.instructions import template
+from composer.text.work import off_loop
 from composer.turn.answers import DraftAnswer
 from composer.turn.citations import cites
 from composer.turn.delivery import Delivery
@@ -44,13 +47,15 @@ class ModelAsker:
         """Ask the model with the draft's prompt, carry out the tools that it calls and ask it again. Each chunk of the
         answer goes to the delivery."""
         assert draft.composed is not None
-        tools = await self._tools.open(request, turn, draft.composed)
+        text = request.message.text
+        asked = await off_loop(len(text), partial(Asked, text))
+        tools = await self._tools.open(request, turn, draft.composed, asked)
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)
         self._priority.end(turn.id)
         # Set first, so that a model that says "I will remind you" is right.
         if tools is None:
-            told, wordless = await self._tools.fulfil_wish(request, draft.composed)
+            told, wordless = await self._tools.fulfil_wish(request, draft.composed, asked)
             draft.notices, draft.notices_without_quotes = (
                 told or draft.notices,
                 wordless or draft.notices_without_quotes,
@@ -67,7 +72,8 @@ class ModelAsker:
                 draft.notices, draft.notices_without_quotes = tools.notices, tools.notices_without_quotes
         # What was written; what was not, though it says so; how to have forgotten what the message asks to forget;
         # images that were not sent.
-        offer, claim = forget_offer(draft.composed, request.message), await self._false_claim(request, turn, draft)
+        offer = forget_offer(draft.composed, request.message, asked)
+        claim = await self._false_claim(request, turn, draft)
         remarks = [*draft.notices, *filter(None, (claim, offer)), *draft.composed.prompt.image_notices]
         if remarks:
             text = ("\n\n" if draft.text else "") + "\n".join(remarks)

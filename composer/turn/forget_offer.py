@@ -5,9 +5,9 @@ from typing import Final
 
 from composer.model import Item, Message
 from composer.prompt.sections import RELATED, WORKING
+from composer.text.asked import Asked
 from composer.text.forgetting import Forgetting, asked_to_forget
 from composer.text.notices import NOTHING_FORGOTTEN
-from composer.text.own_words import own_words
 from composer.text.small_talk import FORGET
 from composer.turn.compose import ComposedPrompt
 
@@ -21,12 +21,12 @@ _WORDS: Final = (
 _NOT_STORED: Final = "Your message is not stored: it is erased once it is answered."
 
 
-def forget_offer(composed: ComposedPrompt, question: Message) -> str | None:
+def forget_offer(composed: ComposedPrompt, question: Message, said: Asked) -> str | None:
     """The lines for the answer to a question that asks to have something forgotten; None if it asks for no such thing.
 
     "That" is what the asker said last in the view, or the message of theirs that this one replies to.
     """
-    asked = asked_to_forget(own_words(question.text))
+    asked = asked_to_forget(said.words)
     if asked is None:
         return None
     if asked is Forgetting.EVERYTHING:

@@ -47,17 +47,19 @@ class ToolReminders:
         clock: Clock,
         agent: Agent,
         question: Message,
+        asked: Asked,
         access: AccessContext,
         zone: tzinfo,
     ) -> None:
-        """`access` is that of the turn, `zone` the tenant's time zone, for who has none of their own."""
+        """`asked` is what the question asks for, `access` that of the turn, `zone` the tenant's time zone, for who has
+        none of their own."""
         self._database, self._clock, self._agent = database, clock, agent
         self._question, self._conversation = question, access.conversation
         self._zone = access.zone or zone
         self._called = (
             YOUR_TIME if access.zone is not None and self._conversation.kind is not ConversationKind.DM else ""
         )
-        self._asked = Asked(question.text)
+        self._asked = asked
         self.allowed = not question.ephemeral and self._asked.for_reminder()
         self._id = derived_id("reminder", "tool", str(question.id), str(agent.id))
 

@@ -63,12 +63,19 @@ class ToolWriter:
     """Writes for the asker of one question, in the transaction that judges them."""
 
     def __init__(
-        self, database: Database, clock: Clock, turn: Turn, question: Message, conversation: Conversation
+        self,
+        database: Database,
+        clock: Clock,
+        turn: Turn,
+        question: Message,
+        asked: Asked,
+        conversation: Conversation,
     ) -> None:
+        """`asked` is what the question asks for."""
         self._database, self._clock = database, clock
         self._turn, self._question, self._conversation = turn, question, conversation
         trusted = question.trust is Trust.MEMBER and not question.ephemeral
-        self._asked = Asked(question.text)
+        self._asked = asked
         self._wanted = trusted and self._asked.to_store()
         self._earlier: Sequence[uuid.UUID] = ()
         self._count = 0

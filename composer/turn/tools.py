@@ -34,6 +34,7 @@ from composer.prompt.sections import (
     UsedTool,
 )
 from composer.repositories.database import Database
+from composer.text.asked import Asked
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.memberships import Memberships
 from composer.turn.reading import PromptRequest, Reader
@@ -121,9 +122,11 @@ class MemoryTools:
         self._tokenizer, self._takes_tools, self._zone = tokenizer, takes_tools, zone
         self._servers, self._memberships = servers, memberships
 
-    async def open(self, request: PromptRequest, turn: Turn, composed: ComposedPrompt) -> "ToolSession | None":
-        """The tools of a turn whose prompt was composed; None where they are switched off, where its model can't call
-        functions, and where the prompt leaves no room for them. Raises Unavailable."""
+    async def open(
+        self, request: PromptRequest, turn: Turn, composed: ComposedPrompt, asked: Asked
+    ) -> "ToolSession | None":
+        """The tools of a turn whose prompt was composed, for what its message asks for; None where they are switched
+        off, where its model can't call functions, and where the prompt leaves no room for them. Raises Unavailable."""
         agent = request.agent
         if not agent.tools or not self._takes_tools(agent):
             return None
@@ -134,24 +137,26 @@ class MemoryTools:
             return None
         outside = await self._servers.open(agent, request.message, composed.access)
         tokens = min(agent.tool_tokens, _made_to_fit(outside, room, tokenizer.count))
-        writer = ToolWriter(self._database, self._clock, turn, request.message, composed.conversation)
-        reminders = self._reminders(request, composed)
+        writer = ToolWriter(self._database, self._clock, turn, request.message, asked, composed.conversation)
+        reminders = self._reminders(request, composed, asked)
         notices = [*await writer.begin(), *await reminders.begin()]
         judged = ServerCalls(self._database, self._memberships, request, turn)
         session = ToolSession(self._reader, request, composed, tokenizer, writer, reminders, outside, judged, tokens)
         session.tell(notices, notices)
         return session
 
-    async def fulfil_wish(self, request: PromptRequest, composed: ComposedPrompt) -> tuple[list[str], list[str]]:
+    async def fulfil_wish(
+        self, request: PromptRequest, composed: ComposedPrompt, asked: Asked
+    ) -> tuple[list[str], list[str]]:
         """Set the reminder that a message asks for, where its model can call nothing and its time is understood.
         Returns what the asker is told, and the same without its words. Raises Unavailable."""
-        reminders = self._reminders(request, composed)
+        reminders = self._reminders(request, composed, asked)
         before = await reminders.begin()
         return (before, before) if before else await reminders.fulfil()
 
-    def _reminders(self, request: PromptRequest, composed: ComposedPrompt) -> ToolReminders:
+    def _reminders(self, request: PromptRequest, composed: ComposedPrompt, asked: Asked) -> ToolReminders:
         place, zone = composed.access, self._zone(composed.conversation.tenant_id)
-        return ToolReminders(self._database, self._clock, request.agent, request.message, place, zone)
+        return ToolReminders(self._database, self._clock, request.agent, request.message, asked, place, zone)
 
 
 class ToolSession:

@@ -19,6 +19,7 @@ from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, P
 from composer.text.marks import marks_in, without_marks
 from composer.text.plain_questions import QUESTION_MARKS
 from composer.text.terms import sentences
+from composer.text.work import CLEANED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
@@ -82,7 +83,8 @@ class UsedSources:
         sources: Sequence[Item],
         retold: Mapping[str, Collection[str]],
     ) -> set[str]:
-        own = [_units(item) for item in sources]
+        chars = sum(len(item.text) + sum(map(len, item.files)) for item in sources)
+        own = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in sources])
         asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
         # A sentence such as "She is, from December on" says what it does together with its question.
         clauses = [clause for sentence in said for clause in _clauses(sentence)]

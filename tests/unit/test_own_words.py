@@ -154,3 +154,9 @@ def test_a_statement_of_the_authors_own_words_is_supported(statement: str, text:
 )
 def test_a_statement_of_other_words_or_numbers_is_not(statement: str, text: str) -> None:
     assert not is_supported(statement, said(text))
+
+
+def test_of_very_many_lines_the_first_ones_are_ones_own() -> None:
+    assert own_words("remember the fair\n" + "\n" * 1_200 + "remember the war") == "remember the fair"
+    fenced = "```\n" + "line\n" * 5_000 + "```\n"
+    assert own_words(f"{fenced}remember the fair") == "remember the fair"

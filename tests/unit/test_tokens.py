@@ -8,6 +8,7 @@ from splintr import Tokenizer as Tables
 from composer.stores.models.tokens import (
     _ENCODINGS,
     MAX_RUN,
+    READ_AT_ONCE,
     TableTokenizer,
     _pieces,
     _table,
@@ -115,6 +116,15 @@ def test_the_counts_of_lines_add_up_to_the_count_of_the_text(encoding: str, line
     text = "\n".join(lines)
     whole = len(_table(encoding).encode_ordinary(text.encode("utf-8", "replace").decode()))
     assert TableTokenizer(encoding).count(text) == whole
+
+
+def test_a_long_text_is_counted_in_pieces_that_change_no_count() -> None:
+    text = " ".join(f"word{number}, and then\nsome" for number in range(20_000))
+    pieces = _pieces(text)
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= READ_AT_ONCE
+    whole = len(_table("o200k_base").encode_ordinary(text))
+    assert abs(TableTokenizer("o200k_base").count(text) - whole) <= len(pieces)
 
 
 def test_erasing_empties_the_pieces_of_text_that_the_tables_keep() -> None:

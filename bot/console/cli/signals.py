@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, TypeVar
 
+from composer.fair_loop import FairLoop
 from composer.operations.upkeep import abandon_servers
 
 T = TypeVar("T")
@@ -35,8 +36,8 @@ class SignalHandling:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises CancelledError when a signal has ended it."""
-        with self._handled():
-            return asyncio.run(self._remembered(work))
+        with self._handled(), asyncio.Runner(loop_factory=FairLoop) as runner:
+            return runner.run(self._remembered(work))
 
     async def _remembered(self, work: Coroutine[Any, Any, T]) -> T:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
