@@ -78,6 +78,11 @@ async def rooms_of(tx: Transaction, access: EntryAccess, presence: Presence, now
     return await _described(tx, access, joined, trust, now)
 
 
+async def joined_rooms(tx: Transaction, access: EntryAccess, presence: Presence) -> Sequence[JoinedRoom]:
+    """The same without what they remember."""
+    return (await _joined(tx, access, presence))[0]
+
+
 async def room_of(
     tx: Transaction, access: EntryAccess, id: uuid.UUID, presence: Presence, now: datetime
 ) -> tuple[RoomOfPerson, Readable]:

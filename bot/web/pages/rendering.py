@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,7 +128,13 @@ def _environment() -> Environment:
     )
     env.newstyle_gettext = True  # type: ignore[attr-defined]
     env.globals["asset"] = address_of
-    env.filters |= {"markdown": markdown, "cards": cards_of, "with_links": with_links, "value": fact_value}
+    env.filters |= {
+        "markdown": markdown,
+        "cards": cards_of,
+        "with_links": with_links,
+        "links_with": links_with,
+        "value": fact_value,
+    }
     return env
 
 
@@ -253,6 +260,39 @@ def fact_value(value: str) -> str:
     """The value of a fact, which is JSON, as people write it: a text without its quotes."""
     found = json.loads(value)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+class _Links(HTMLParser):
+    """The links of a list of ours: their addresses, and the texts of their spans."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+        self._address, self._is_label = "", False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """The beginning of an element."""
+        if tag == "a":
+            self._address = dict(attrs).get("href") or ""
+        self._is_label = tag == "span"
+
+    def handle_endtag(self, tag: str) -> None:
+        """The end of one."""
+        self._is_label = False
+        self._address = "" if tag == "a" else self._address
+
+    def handle_data(self, data: str) -> None:
+        """Text."""
+        if self._is_label and self._address:
+            self.found[self._address] = data
+
+
+def links_with(navigation: str, words: str) -> list[tuple[str, str, str]]:
+    """The pages that the navigation leads to, whose names have all of some words: addresses and names."""
+    reading = _Links()
+    reading.feed(navigation)
+    wanted = words.casefold().split()
+    return [(path, name, "") for path, name in reading.found.items() if all(word in name.casefold() for word in wanted)]
 
 
 _MARKDOWN: Final = (

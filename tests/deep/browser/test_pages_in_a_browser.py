@@ -186,6 +186,31 @@ async def test_two_windows_see_each_other_s_changes(harness: AppHarness, windows
     assert (here.faults, there.faults) == ([], [])
 
 
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+async def test_what_one_may_open_is_found_by_keyboard_from_any_page(
+    harness: AppHarness, windows: Windows, size: tuple[int, int]
+) -> None:
+    await filled(harness)
+    window = await windows.of("alice", size=size, scheme="dark")
+    await window.open("/privacy")
+    await window.tab.keyboard.press("Control+k")
+    await window.tab.wait_for_selector("#found a")
+    await window.tab.keyboard.type("short answers")
+    await window.tab.wait_for_selector("#found a:has-text('I prefer short answers')")
+    await window.tab.wait_for_selector("#found:not(:has-text('Privacy'))")
+    assert await window.violations() == []
+    await window.tab.keyboard.press("ArrowDown")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector("#detail .memory")
+    await window.tab.keyboard.press("Control+k")
+    await window.tab.wait_for_selector("#find[open]")
+    await window.tab.keyboard.press("Escape")
+    assert await window.tab.locator("#find[open]").count() == 0
+    await window.open("/find?q=general")
+    assert await window.violations() == []
+    assert window.faults == []
+
+
 async def test_a_point_of_the_map_opens_beside_it(harness: AppHarness, windows: Windows) -> None:
     await filled(harness)
     window = await windows.of("alice")

@@ -4,7 +4,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !typing(event.target) && !event.metaKey && !event.ctrlKey) {
-      const search = document.querySelector('input[type="search"]');
+      const search = document.querySelector('main input[type="search"]');
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea[data-enter-sends]")) {
@@ -83,6 +83,34 @@
     watch();
     document.addEventListener("visibilitychange", () => { const back = !source && !document.hidden; watch(); if (back) changed(); });
     window.addEventListener("pagehide", () => { source?.close(); source = null; });
+  });
+
+  // ⌘K, or Ctrl and K, finds what one may open, from any page; arrows go through what was found.
+  const find = () => document.getElementById("find");
+  const open = () => {
+    find().showModal();
+    const box = find().querySelector("input");
+    box.select();
+    htmx.trigger(box, "opened");
+  };
+  document.addEventListener("keydown", (event) => {
+    if (!find()) return;
+    if (event.key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      if (find().open) find().close(); else open();
+    }
+    if (!find().open) return;
+    const ways = [find().querySelector("input"), ...find().querySelectorAll("#found a")];
+    const at = ways.indexOf(document.activeElement);
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      ways[Math.min(ways.length - 1, Math.max(0, at + (event.key === "ArrowDown" ? 1 : -1)))].focus();
+    }
+    if (event.key === "Enter" && at === 0 && ways.length > 1 && !event.isComposing) { event.preventDefault(); ways[1].click(); }
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("a[data-find]") && !event.metaKey && !event.ctrlKey) { event.preventDefault(); open(); }
+    if (event.target.id === "find") event.target.close();
   });
 
   // The map: a point is opened beside it, and the wheel, a drag and buttons show a part of it.
