@@ -1,13 +1,8 @@
 """An answer for which a model calls tools, as it is shown on Discord and Slack: one message, which streams."""
 
-import asyncio
-import json
-import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from pydantic import SecretStr
 
@@ -16,11 +11,9 @@ from composer.stores.models.configured import configured_chat_model
 from tests.support.discord.harness import on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
-from tests.support.mcp_office import PROGRAM, Wiki, at, serving
-from tests.support.model_server import Hang, ModelServer, Say
-from tests.support.program import ROOT, Program, forked, servers_of
+from tests.support.mcp_office import Wiki, at, serving
+from tests.support.model_server import ModelServer, Say
 from tests.support.slack.harness import office_on
-from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -106,36 +99,3 @@ async def test_a_tool_server_is_used_in_the_channel_of_slack_that_is_named_by_it
             await office.slack.wait_for(lambda: any("nowhere" in m["text"] for m in office.answers()))
             await running.settle()
             assert wiki.calls == [("search", {"query": "heron"})]
-
-
-@pytest.mark.parametrize("killed", [False, True])
-async def test_a_program_that_is_a_tool_server_ends_with_nexus(api: ModelServer, tmp_path: Path, killed: bool) -> None:
-    api.script.clear()
-    api.script.extend((Say((), calls=[("own__number", {})]), Hang() if killed else Say(("Done.",))))
-    arguments = json.dumps(PROGRAM["args"])
-    (tmp_path / "nexus.toml").write_text(
-        f'model = "m"\nextraction = "off"\nopenai_base_url = "{api.url}"\n[mcp.own]\ncommand = "{PROGRAM["command"]}"\n'
-        f'args = {arguments}\nenv = {{ PYTHONPATH = "{ROOT}" }}\ntools = ["number"]\ntenants = ["acme"]\n'
-        "timeout = 100\n"
-    )
-    question = {"type": "message", "at": "2026-05-04T09:00:00Z", "workspace": "acme", "room": "lab", "user": "alice"}
-    program = Program(tmp_path, {"NEXUS_HOME": str(tmp_path / "home")})
-    script = program.script({**question, "id": "m1", "text": "@nexus hello there"})
-    nexus = await asyncio.create_subprocess_exec(
-        *forked("play", str(script)), cwd=tmp_path, env=program.environment, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        await until(lambda: len(api.requests) == 2)
-        [result] = [m["content"] for m in api.requests[1].body["messages"] if m["role"] == "tool"]
-        number = int(result.partition("  | ")[2])
-        if killed:
-            assert psutil.pid_exists(number)
-            nexus.kill()
-        await nexus.communicate()
-        await until(lambda: not psutil.pid_exists(number))
-        assert nexus.returncode == (-signal.SIGKILL if killed else 0)
-    finally:
-        if nexus.returncode is None:
-            nexus.kill()
-        for process in servers_of(tmp_path / "home"):
-            process.kill()

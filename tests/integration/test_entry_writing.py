@@ -141,9 +141,8 @@ async def test_what_is_expired_is_refused_and_what_expires_is_gone_then(hub: Hub
 
 
 async def test_a_long_entry_is_found_by_words_anywhere_in_it(hub: Hub) -> None:
-    words = [f"word{n}x" for n in range(9_000)]
-    text = " ".join([*words[:4_000], "zqmiddle", *words[4_000:], "zqend"])
-    await hub.write("alice", text[-100_000:])
+    words = [f"word{n}x" for n in range(2_000)]
+    await hub.write("alice", " ".join([*words[:1_000], "zqmiddle", *words[1_000:], "zqend"]))
     for word in ("zqmiddle", "zqend"):
         found = await recalled(hub, "alice", word)
         assert word in found

@@ -111,7 +111,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "deep/e2e/test_kill.py::test_every_message_is_stored_once_after_a_restart",
     ),
     "It also reads from Discord and Slack": (
-        "e2e/test_reconciliation.py::test_what_was_said_edited_and_deleted_in_an_absence_is_followed",
+        "deep/e2e/test_reconciliation.py::test_what_was_said_edited_and_deleted_in_an_absence_is_followed",
         "deep/e2e/test_discord_faults.py::test_messages_missed_while_nexus_was_down_are_read_and_recent_ones_answered_once",
     ),
     "The company of `make chat` shares nothing": (
