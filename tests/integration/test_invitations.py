@@ -24,8 +24,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 WEEK = 7 * 24 * 3_600
 
 

@@ -22,8 +22,6 @@ from tests.support.pages import OWN, Person
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 WRITING: Final = OF_TOOL | {Grants.WRITE_PROJECTS}
 

@@ -20,8 +20,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import OWN, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 ITEM: Final = re.compile(r"(/memory/[0-9a-f-]{36})")
 

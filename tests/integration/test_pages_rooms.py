@@ -18,8 +18,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 SECRET: Final[dict[str, Any]] = {"room": "vault", "private": True}
 VIEWS: Final = ("", "?view=days", "?view=decisions", "?view=facts", "?view=memories", "?view=people", "?view=entries")

@@ -19,8 +19,6 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 SECRET = "zqsecret"
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 LIMITS: dict[str, Any] = {

@@ -8,8 +8,6 @@ from bot.console.operations import set_admin
 from tests.deep.browser.conftest import SIZES, Window, Windows
 from tests.support.harness import AppHarness
 
-pytestmark = pytest.mark.integration
-
 
 async def made(harness: AppHarness, windows: Windows, name: str = "Dana", **options: object) -> tuple[Window, str]:
     """The window of an admin in which an invitation was made, and its link."""

@@ -15,7 +15,7 @@ from tests.support.slack.clock import Clock
 from tests.support.slack.methods import WebApi
 from tests.support.slack.model import BOT_SCOPES, FAMILY, Answered, Channel, Json, Team, Token, rich_text, user_object
 from tests.support.slack.outbox import Envelope, Outbox
-from tests.support.slack.request import METHODS, TIERS, Call
+from tests.support.slack.request import Call
 from tests.support.slack.routes import Breakage, Fault, Routes
 from tests.support.slack.world import World
 from tests.support.waiting import TIMEOUT_SECONDS
@@ -272,9 +272,6 @@ class SlackServer:
         await self._assistant(team, user, root, looking_at, "assistant_thread_started")
         return str(root)
 
-    async def change_assistant_context(self, team: Team, user: str, thread: str, looking_at: str) -> None:
-        await self._assistant(team, user, thread, looking_at, "assistant_thread_context_changed")
-
     async def _assistant(self, team: Team, user: str, thread: str, looking_at: str, kind: str) -> None:
         context = {"channel_id": looking_at, "team_id": team.id, "enterprise_id": None} if looking_at else {}
         place = {"user_id": user, "context": context, "channel_id": self.world.im(team, user).id, "thread_ts": thread}
@@ -384,13 +381,6 @@ class SlackServer:
     def limit(self, method: str, times: int, seconds: float, per: Literal["token", "channel"] = "token") -> None:
         """Answer 429 when a method is called more often than this."""
         self.routes.limits[method] = (times, seconds, per)
-
-    def limit_as_documented(self) -> None:
-        """Slack's tiers, and the one edit a second in each channel that it bears in practice."""
-        for method, (_, tier) in METHODS.items():
-            self.limit(method, TIERS[tier], 60, "token")
-        self.limit("chat.postMessage", 1, 1, "channel")
-        self.limit("chat.update", 1, 1, "channel")
 
     def use_http(self, events: str, commands: str = "", interactivity: str = "") -> None:
         """Deliver by signed HTTP from now on; one address may serve for all."""
