@@ -7,6 +7,7 @@ person's worst minute, or one tenant's, is not another's outage.
 """
 
 import asyncio
+import itertools
 import uuid
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
@@ -32,6 +33,7 @@ class Party:
 
 _NOBODY: Final = Party()
 _current: ContextVar[Party] = ContextVar("party", default=_NOBODY)
+_strangers: Final = itertools.count(1)
 
 
 def current_party(tenant: uuid.UUID | None = None) -> Party:
@@ -47,7 +49,7 @@ def party_in(context: Context) -> Party:
 
 def act_for_stranger() -> None:
     """Work for somebody who is not known yet, and for nobody else who is not."""
-    _current.set(Party(None, uuid.uuid4()))
+    _current.set(Party(None, uuid.UUID(int=next(_strangers))))
 
 
 def act_for(tenant: uuid.UUID, person: uuid.UUID | None) -> None:
