@@ -50,6 +50,8 @@ CONSTANTS: Final = frozenset(
         "composer/text/dates/tongues.py:_vocabulary",
         "composer/text/examples.py:examples",
         "composer/text/instructions/__init__.py:template",
+        "composer/text/languages.py:_languages_of_words",  # words of languages, from a file of the program
+        "composer/text/languages.py:function_words",
         "composer/text/masking.py:_rules",
         "composer/text/names.py:_ascii_letter",  # single characters
         "composer/text/names.py:_confusable_with_ascii",
