@@ -34,7 +34,7 @@ WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = '
 -- `trashed`: those in the trash, in place of the others.
 SELECT * FROM ({{own_memory_rows}}) AS items
 WHERE (trashed_at IS NOT NULL) = :trashed
-      AND starts_with(replace(id::text, '-', ''), :beginning)
+      AND (:beginning::text = '' OR starts_with(replace(id::text, '-', ''), :beginning))
       AND (:shelf::text IS NULL OR shelf = :shelf)
       AND (:origins::text[] IS NULL OR origin = ANY (:origins))
       AND (:authors::text[] IS NULL OR author = ANY (:authors))
@@ -42,7 +42,7 @@ WHERE (trashed_at IS NOT NULL) = :trashed
       AND (:tags::text[] IS NULL OR tags @> :tags)
       AND (:since::timestamptz IS NULL OR at >= :since)
       AND (:until::timestamptz IS NULL OR at < :until)
-      AND text ILIKE ALL (:patterns::text[])
+      AND (cardinality(:patterns::text[]) = 0 OR text ILIKE ALL (:patterns))
 
 -- name: own_memory_newest
 -- List what fits, latest first, before an item of this time and id (NULL: from the latest).
@@ -69,21 +69,24 @@ LIMIT :limit
 -- Count a person's current items by shelf, and those on shelves by the tool that wrote them, by tag, by author and by
 -- namespace: of each of these the `limit` with most. The shelf `trash` is the trash.
 WITH items AS MATERIALIZED (
-    SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author, tags,
-           trashed_at IS NULL AND NOT pending AS shelved
+    SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author,
+           trashed_at IS NULL AND NOT pending AS shelved, tags, count(*) AS count
     FROM ({{own_memory_rows}}) AS rows
+    GROUP BY 1, 2, 3, 4, 5, 6
 ), counted AS (
-    SELECT 'shelf' AS label, shelf AS value, count(*) AS count FROM items GROUP BY shelf
+    SELECT 'shelf' AS label, shelf AS value, sum(count) AS count FROM items GROUP BY shelf
     UNION ALL
-    SELECT CASE WHEN grouping(origin) = 0 THEN 'tool' WHEN grouping(author) = 0 THEN 'author' ELSE 'namespace' END,
-           coalesce(origin, author, namespace), count(*)
-    FROM items WHERE shelved GROUP BY GROUPING SETS ((origin), (author), (namespace))
+    SELECT 'tool', origin, sum(count) FROM items WHERE shelved GROUP BY origin
     UNION ALL
-    SELECT 'tag', tag, count(*) FROM items CROSS JOIN LATERAL unnest(tags) AS tag WHERE shelved GROUP BY tag
+    SELECT 'author', author, sum(count) FROM items WHERE shelved GROUP BY author
+    UNION ALL
+    SELECT 'namespace', namespace, sum(count) FROM items WHERE shelved GROUP BY namespace
+    UNION ALL
+    SELECT 'tag', tag, sum(count) FROM items CROSS JOIN LATERAL unnest(tags) AS tag WHERE shelved GROUP BY tag
 ), ranked AS (
     SELECT label, value, count, row_number() OVER (PARTITION BY label ORDER BY count DESC, value) AS n FROM counted
 )
-SELECT label, value, count FROM ranked WHERE n <= :limit ORDER BY label, n
+SELECT label, value, count::bigint AS count FROM ranked WHERE n <= :limit ORDER BY label, n
 
 -- name: own_memory_times
 -- Count what fits by the quarter of an hour in which it was written, and by shelf: days of every time zone begin on such a

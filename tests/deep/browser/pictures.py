@@ -1,5 +1,6 @@
 """The pictures of docs/web: every page with the sample company, as `make web` shows it. `make pictures` takes them."""
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,32 @@ from tests.deep.browser.conftest import CHROMIUM, NODE
 ROOT: Final = Path(__file__).parents[3]
 PICTURES: Final = ROOT / "docs" / "web"
 LINK: Final = re.compile(r"http://\S+/login\?code=\S+")
+THINGS: Final = [
+    *(
+        "I prefer aisle seats on trains.",
+        "My flight to Lisbon leaves at seven.",
+        "The hotel in Porto has a late check-in.",
+    ),
+    *("I take the night train to Vienna.", "My passport expires next summer.", "I get a window seat on flights."),
+    *("We use pnpm for all packages.", "Postgres runs version 18 in production.", "The cache is never a store."),
+    *("Deploys happen on Tuesdays.", "The staging cluster is rebuilt every Monday.", "The old API ends in March."),
+    *(
+        "Headings use Inter, weight 650.",
+        "The logo keeps eight pixels of space around it.",
+        "Colours come from the palette.",
+    ),
+    *(
+        "We hire two backend engineers.",
+        "Interviews are done in pairs.",
+        "The candidate portal moves to a new address.",
+    ),
+    *("I am allergic to peanuts.", "Dinner with the Oslo team is at the harbour.", "I drink no coffee after noon."),
+    *(
+        "The relaunch costs 40,000 euros.",
+        "The press kit is due a week before the launch.",
+        "The app store needs two days.",
+    ),
+]
 WIDE: Final = {"width": 1280, "height": 800}
 NARROW: Final = {"width": 390, "height": 800}
 
@@ -86,9 +113,38 @@ def _take(browser: Any, link: str) -> None:
     page.click(".places a:has-text('general')")
     page.wait_for_selector(".month")
     _picture(page, "room")
+    _remember(page, base)
+    page.goto(f"{base}/memory/map")
+    while page.locator("svg.points circle").count() < len(THINGS):  # they are being indexed
+        page.wait_for_timeout(500)
+        page.reload()
+    page.click(".points-list a >> nth=1")
+    page.wait_for_selector("#detail .memory")
+    _picture(page, "map")
+    page.goto(f"{base}/memory/timeline?month=2026-11")
+    _picture(page, "timeline")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("launch")
+    page.wait_for_selector("#found a:has-text('launch')")
+    _picture(page, "find")
     page.set_viewport_size(NARROW)
     page.goto(f"{base}/memory")
     _picture(page, "memory-390")
+
+
+def _remember(page: Any, base: str) -> None:
+    """Bring in some more of what somebody may have stored in three weeks."""
+    kinds = ("preference", "note", "fact", "decision")
+    entries = [
+        {"content": text, "kind": kinds[n % 4], "created_at": f"2026-11-{1 + n * n % 13:02}T{8 + n % 9:02}:15:00Z"}
+        for n, text in enumerate(THINGS)
+    ]
+    document = {"format": "nexus-entries", "version": 1, "entries": entries}
+    page.goto(f"{base}/memory/import")
+    file = {"name": "entries.json", "mimeType": "application/json", "buffer": json.dumps(document).encode()}
+    page.set_input_files("input[type=file]", file)
+    page.click("form.filling button")
+    page.wait_for_selector("text=Brought in")
 
 
 def _picture(page: Any, name: str) -> None:
