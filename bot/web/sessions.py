@@ -14,7 +14,7 @@ from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
 from composer.model import API, Turn, TurnState
-from composer.people.sessions.history import get_turn, sources_of
+from composer.people.sessions.history import NOTHING, MadeOf, get_turn, made_of
 from composer.people.sessions.opening import Admit, NewSessionMessage, OpenSession, open_session
 from composer.people.sessions.owner import SessionOwner
 from composer.prompt.explain import ExplainedSource
@@ -44,12 +44,17 @@ class EventKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TurnView:
     """A turn as its person may see it now: `text` is the answer, or the sentence that says why there is none
-    (`failed`); None while it is queued. `sources` is what the answer was made from."""
+    (`failed`); None while it is queued. `made` is what the answer was made of."""
 
     turn: SessionTurn
     text: str | None = None
     failed: bool = False
-    sources: Sequence[ExplainedSource] = ()
+    made: MadeOf = NOTHING
+
+    @property
+    def sources(self) -> Sequence[ExplainedSource]:
+        """What the answer was made from, besides its conversation."""
+        return self.made.sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +247,19 @@ class ApiSessions:
             pass
         return False
 
+    async def stop(self, owner: SessionOwner, turn: uuid.UUID) -> bool:
+        """Stop an answer of the person's that this process writes just now; False where it writes none. Raises NotFound
+        and Unavailable."""
+        async with self._app.database.transaction(owner.workspace.tenant_id, "read") as tx:
+            stored = await get_turn(tx, owner, turn)
+        return self._app.drafter.stop(stored.session.id, turn)
+
     async def view(self, owner: SessionOwner, turn: uuid.UUID) -> TurnView:
         """A turn of the person's sessions as it is now. Raises NotFound and Unavailable."""
         async with self._app.database.transaction(owner.workspace.tenant_id, "read") as tx:
             stored = await get_turn(tx, owner, turn)
-            sources = await sources_of(tx, stored)
+            made = await made_of(tx, stored)
         if stored.state is TurnState.QUEUED:
             return TurnView(stored)
         failed = stored.answer is None
-        return TurnView(stored, stored.failure or "" if failed else stored.answer, failed, sources)
+        return TurnView(stored, stored.failure or "" if failed else stored.answer, failed, made)

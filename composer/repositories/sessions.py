@@ -1,5 +1,6 @@
 """Sessions: what a person said to agents over the API and in the terminal, and what was answered."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ class SessionExchange:
 @dataclass(frozen=True, slots=True)
 class SessionTurn:
     """A turn of a session. `user_id` is its person, `trust` how far they were trusted when they asked. `prompt` is
-    JSON text, None where it has expired or was erased."""
+    JSON text, None where it has expired or was erased; `took_ms` how long the answer took in all, None where it is not
+    stored."""
 
     id: uuid.UUID
     state: TurnState
@@ -69,6 +71,7 @@ class SessionTurn:
     prompt: str | None
     model: str
     usage: Usage
+    took_ms: float | None = None
 
 
 class Sessions:
@@ -85,13 +88,16 @@ class Sessions:
         *,
         id: uuid.UUID | None = None,
         named: str | None = None,
+        words: str | None = None,
         limit: int,
         after: Place | None = None,
     ) -> list[StoredSession]:
         """The sessions that hold a message, the one with the latest message first: at most `limit`, from those on that
         come `after` (last_at, id) of another one. `id` lists that one alone, `named` those of a name and of the same
-        name with a number."""
-        rows = await self._own("sessions_list", owned, projects, **_after(after), id=id, named=named, limit=limit)
+        name with a number, `words` those whose name holds them (in lower case)."""
+        rows = await self._own(
+            "sessions_list", owned, projects, **_after(after), id=id, named=named, words=words, limit=limit
+        )
         return [StoredSession(_session(row, row["id"]), row["last_at"]) for row in rows]
 
     async def messages(
@@ -173,4 +179,5 @@ def _turn(row: Row) -> SessionTurn:
         row["prompt"],
         row["model"] or "",
         usage,
+        None if row["timings_ms"] is None else json.loads(row["timings_ms"]).get("total"),
     )

@@ -52,10 +52,14 @@ class Drafter:
         self._drafting: dict[uuid.UUID, _Drafting] = {}  # by turn
         self._stopped: set[uuid.UUID] = set()  # turns
 
-    def stop(self, conversation: uuid.UUID) -> bool:
-        """Stop the answers that are being written in a conversation. Their text is dropped; the sentence STOPPED is
-        stored and delivered in its place. Returns whether there was one."""
-        found = {turn_id: each for turn_id, each in self._drafting.items() if each.conversation == conversation}
+    def stop(self, conversation: uuid.UUID, turn: uuid.UUID | None = None) -> bool:
+        """Stop the answers that are being written in a conversation, or one of them. Their text is dropped; the
+        sentence STOPPED is stored and delivered in its place. Returns whether there was one."""
+        found = {
+            turn_id: each
+            for turn_id, each in self._drafting.items()
+            if each.conversation == conversation and turn in (None, turn_id)
+        }
         for turn_id, each in found.items():
             if turn_id not in self._stopped:
                 self._stopped.add(turn_id)

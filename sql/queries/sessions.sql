@@ -10,8 +10,8 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'session' AND c.user_id = ANY (:user
 
 -- name: sessions_list
 -- List a person's sessions that hold a message other than answers, the one with the latest message first, each with when
--- that was: all, the one of an `id`, or those `named` so or so with a number after it. Of a session that was forgotten,
--- retracted answers are left.
+-- that was: all, the one of an `id`, those `named` so or so with a number after it, or those whose name holds some words, in
+-- lower case. Of a session that was forgotten, retracted answers are left.
 SELECT s.*, latest.at AS last_at FROM ({{session_rows}}) AS s
 CROSS JOIN LATERAL (
     SELECT m.at FROM messages AS m
@@ -21,6 +21,7 @@ WHERE (latest.at, s.id) < (coalesce(:before_at::timestamptz, 'infinity'),
                            coalesce(:before_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
       AND (:id::uuid IS NULL OR s.id = :id)
       AND (:named::text IS NULL OR s.name = :named OR starts_with(s.name, :named || ' ('))
+      AND (:words::text IS NULL OR strpos(lower(s.name), :words) > 0)
       AND EXISTS (SELECT FROM messages AS said
                   WHERE said.tenant_id = :tenant_id AND said.conversation_id = s.id AND NOT said.ephemeral
                         AND (said.agent_id IS NULL OR starts_with(said.external_id, 'post:')))
@@ -52,6 +53,7 @@ LIMIT :limit
 -- name: session_turn
 -- Get a turn of a person's session with its question, its answer and what the model used for it.
 SELECT t.id, t.state, t.failure, t.answered_at, t.prompt, t.model, t.prompt_tokens, t.completion_tokens, t.cached_tokens,
+       t.timings_ms,
        q.id AS question_id, q.external_id, s.user_id, q.at, q.trust, r.text AS answer,
        s.id AS conversation_id, s.name, s.agent, s.project_id, s.project
 FROM ({{session_rows}}) AS s

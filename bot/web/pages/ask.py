@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from bot.web.call import ApiCall
@@ -32,6 +32,8 @@ MAX_QUESTION_CHARS: Final = 20_000
 MAX_TITLE_CHARS: Final = 60
 SHOWN_SESSIONS: Final = 12
 SHOWN_EXCHANGES: Final = 50
+LISTED_SESSIONS: Final = 40  # on a page of all of them
+_NEW: Final[dict[str, Any]] = {"earlier": None, "before": None, "asked": ""}  # of a conversation that is not there yet
 router = PageRouter(ASK)
 
 
@@ -40,24 +42,66 @@ async def new_conversation(request: Request, viewer: SignedIn, nexus: Nexus) -> 
     """A place for a new question, beside the conversations that there are."""
     async with viewer.reading() as reading:
         values = await _frame(reading, await _owner(viewer, nexus), None)
-    return page(request, "ask.html", viewer.language, now=viewer.call.now, exchanges=[], view=None, **values)
+    return page(request, "ask.html", viewer.language, now=viewer.call.now, exchanges=[], view=None, **values, **_NEW)
+
+
+@router.get("/conversations")
+async def conversations(
+    request: Request,
+    viewer: SignedIn,
+    nexus: Nexus,
+    q: Annotated[str, Query(max_length=200)] = "",
+    before: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """All conversations, or those whose titles hold some words, page by page."""
+    owner = await _owner(viewer, nexus)
+    async with viewer.reading() as reading:
+        found = await list_sessions(reading.tx, owner, limit=LISTED_SESSIONS, before=before, words=q)
+    template = "parts/ask_conversations.html" if is_script(request) else "ask_conversations.html"
+    values: dict[str, Any] = {"chrome": reading.chrome, "found": found, "q": q, "now": viewer.call.now}
+    return page(request, template, viewer.language, **values)
 
 
 @router.get("/{session}")
 async def conversation(
-    request: Request, viewer: SignedIn, nexus: Nexus, session: uuid.UUID, turn: uuid.UUID | None = None
+    request: Request,
+    viewer: SignedIn,
+    nexus: Nexus,
+    session: uuid.UUID,
+    turn: uuid.UUID | None = None,
+    again: uuid.UUID | None = None,
+    before: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """One conversation, with the sources of one of its answers: the latest, or the one that was chosen."""
+    """One conversation, with the sources of one of its answers: the latest, or the one that was chosen. `before`: its
+    earlier part. `again`: the question of that turn stands in the box, to be changed and asked again."""
     owner = await _owner(viewer, nexus)
     async with viewer.reading() as reading:
         values = await _frame(reading, owner, session)
-        exchanges = await _exchanges(reading.tx, owner, values["session"])
+        exchanges, earlier = await _exchanges(reading.tx, owner, values["session"], before)
+    asked = next((each.text for each in exchanges if each.turn == again), "") if again is not None else ""
+    values |= {"earlier": earlier, "before": before, "asked": asked}
+    if is_script(request) and before is not None:
+        now = viewer.call.now
+        return page(request, "parts/ask_earlier.html", viewer.language, now=now, exchanges=exchanges, **values)
     shown = turn or next((each.turn for each in reversed(exchanges) if each.answer is not None), None)
     view = None if shown is None else await nexus.sessions.view(owner, shown)
     now = viewer.call.now
     if is_script(request) and turn is not None:
         return page(request, "parts/ask_sources.html", viewer.language, now=now, view=view, **values)
     return page(request, "ask.html", viewer.language, now=now, exchanges=exchanges, view=view, **values)
+
+
+@router.post("/turns/{turn}/stop")
+async def stop(
+    request: Request, viewer: SignedIn, nexus: Nexus, turn: uuid.UUID, csrf: Annotated[str, Form()]
+) -> Response:
+    """Stop an answer that is being written."""
+    viewer.require_form(csrf)
+    owner = await _owner(viewer, nexus)
+    await nexus.sessions.stop(owner, turn)
+    if is_script(request):
+        return Response(status_code=204)
+    return RedirectResponse(f"{ASK}/{(await nexus.sessions.view(owner, turn)).turn.session.id}", 303)
 
 
 @router.post("")
@@ -124,12 +168,15 @@ async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None
     return {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
 
 
-async def _exchanges(tx: Transaction, owner: SessionOwner, stored: StoredSession) -> Sequence[SessionExchange]:
+async def _exchanges(
+    tx: Transaction, owner: SessionOwner, stored: StoredSession, before: str | None
+) -> tuple[Sequence[SessionExchange], str | None]:
+    """A part of a conversation, oldest first, and by which the part before it is found; None where there is none."""
     name = stored.session
     found = await list_exchanges(
-        tx, owner, agent=name.agent, session=name.name, project=name.project_id, limit=SHOWN_EXCHANGES
+        tx, owner, agent=name.agent, session=name.name, project=name.project_id, limit=SHOWN_EXCHANGES, before=before
     )
-    return [each for each in reversed(found.exchanges) if each.session.id == name.id]
+    return [each for each in reversed(found.exchanges) if each.session.id == name.id], found.cursor
 
 
 async def _said(

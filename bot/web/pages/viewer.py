@@ -26,6 +26,7 @@ from composer import visibility
 from composer.entries import listing
 from composer.entries.entries import Writer
 from composer.errors import NexusError
+from composer.model import API
 from composer.people.credentials.principal import Principal, Source
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
@@ -107,7 +108,7 @@ class Viewer:
     async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned) -> Chrome:
         found = await tx.own_data.items(owned, ("accounts", "identities"))
         zones = [each["timezone"] for each in found["identities"] if each["timezone"]]
-        platforms = sorted({each["platform"] for each in found["identities"]})
+        platforms = sorted({each["platform"] for each in found["identities"]} - {API})
         return Chrome(
             name=access.name,
             organisation=self.principal.tenant,

@@ -197,15 +197,26 @@ async def get_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response
     return json_answer(_answer(await nexus.sessions.view(owner, turn)))
 
 
+@router.post("/chat/turns/{turn}/stop", summary="Stop an answer", status_code=204, responses=documented(404))
+async def stop_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> None:
+    """Stop an answer that is being written; its text is not stored, and the turn says that it was stopped. Where it is
+    answered already, or is written by another process of Nexus, nothing changes."""
+    await nexus.sessions.stop(await _owner(nexus, principal), turn)
+
+
 @router.get("/chat/sessions", summary="List sessions", response_model=ChatSessionList, responses=documented(422))
 @counts_as(Operation.READS)
 async def list_chat_sessions(
-    nexus: Nexus, principal: Bearer, limit: Limit = DEFAULT_SESSION_MESSAGES, cursor: str | None = None
+    nexus: Nexus,
+    principal: Bearer,
+    limit: Limit = DEFAULT_SESSION_MESSAGES,
+    cursor: str | None = None,
+    q: Annotated[str, Query(max_length=200, description="Words of the name.")] = "",
 ) -> Response:
-    """One's own sessions."""
+    """One's own sessions: all, or those whose name holds some words."""
     owner = await _owner(nexus, principal)
     async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
-        page = await list_sessions(tx, owner, limit=limit, before=cursor)
+        page = await list_sessions(tx, owner, limit=limit, before=cursor, words=q)
     found = [
         ChatSession(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
         for s in page.sessions

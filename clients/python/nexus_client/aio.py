@@ -456,6 +456,10 @@ class AsyncNexus:
         """POST /v1/chat: say something to an agent and wait for its answer. Values: agent, session, project, id."""
         return cast(dict[str, Any], await self.request("POST", "/v1/chat", body={"content": content, **values}))
 
+    async def stop_turn(self, turn: str) -> None:
+        """POST /v1/chat/turns/{turn}/stop: an answer that is being written."""
+        await self.request("POST", f"/v1/chat/turns/{_part(turn)}/stop")
+
     async def chat_events(self, content: str, **values: Any) -> AsyncIterator[tuple[str, Any]]:
         """The same while it is written: (name, data) of each event, such as ("chunk", …). It is not tried again."""
         headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid.uuid4().hex}

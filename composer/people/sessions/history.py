@@ -14,6 +14,7 @@ from composer.prompt.explain import ExplainedSource
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.sessions import SessionExchange, SessionTurn, StoredSession
+from composer.text.cleaning import clean_line
 from composer.text.cursors import cursor_of, read_cursor
 from composer.turn.explanation import explain_stored
 
@@ -42,13 +43,20 @@ class ExchangePage:
 
 
 async def list_sessions(
-    tx: Transaction, owner: SessionOwner, *, limit: int = DEFAULT_SESSION_MESSAGES, before: str | None = None
+    tx: Transaction,
+    owner: SessionOwner,
+    *,
+    limit: int = DEFAULT_SESSION_MESSAGES,
+    before: str | None = None,
+    words: str = "",
 ) -> SessionPage:
-    """The person's sessions, the one with the latest message first. Raises BadInput."""
+    """The person's sessions, the one with the latest message first: all, or those whose names hold some words. Raises
+    BadInput."""
     access, after = await owner.access(tx), None if before is None else read_cursor(before)
     found = await tx.sessions.find(
         visibility.owned_by_bearer(access),
         visibility.projects_of_sessions(access),
+        words=clean_line(words).lower() or None,
         limit=_checked(limit) + 1,
         after=after,
     )
@@ -114,17 +122,33 @@ async def get_turn(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> Sessi
     return turn
 
 
-async def sources_of(tx: Transaction, turn: SessionTurn) -> Sequence[ExplainedSource]:
-    """What an answer was made from besides its conversation, as far as its person may read that now. None for one that
-    is not there, that was taken back, or whose prompt is not stored any more."""
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What an answer was made of: its `sources` besides the conversation itself, as far as its person may read them
+    now; and the tokens of the sections of its prompt, in their order, and of all of it, of those that a model takes."""
+
+    sources: Sequence[ExplainedSource] = ()
+    sections: Sequence[tuple[str, int]] = ()
+    tokens: int = 0
+    window: int = 0
+
+
+NOTHING: Final = MadeOf()
+
+
+async def made_of(tx: Transaction, turn: SessionTurn) -> MadeOf:
+    """What an answer was made of. Nothing of one that is not there, that was taken back, or whose prompt is not stored
+    any more."""
     if turn.prompt is None or turn.answer is None or turn.state is TurnState.QUEUED:
-        return ()
+        return NOTHING
     access = await tx.conversations.access_context(turn.session.id, turn.user_id, turn.trust)
     if access is None:
-        return ()
-    sections = (await explain_stored(tx, access, turn.prompt)).sections
-    shown = marked(sections, cited(sections, turn.answer))
-    return [source for section in shown if section.name in _USED for source in section.sources]
+        return NOTHING
+    explained = await explain_stored(tx, access, turn.prompt)
+    shown = marked(explained.sections, cited(explained.sections, turn.answer))
+    sources = [source for section in shown if section.name in _USED for source in section.sources]
+    sections = [(section.name, section.tokens) for section in shown if section.tokens]
+    return MadeOf(sources, sections, explained.tokens, explained.window)
 
 
 def _checked(limit: int) -> int:

@@ -1,0 +1,54 @@
+"""The page Ask in a real browser: an answer is stopped, a question asked again, conversations found, at two sizes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from composer.settings import AgentSettings, Settings
+from tests.deep.browser.conftest import SIZES, Windows
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    model, changed = Model(), {"agents": (AgentSettings(model="gpt-4o"),)}
+    async with open_harness(settings.model_copy(update=changed), model=model) as harness:
+        await harness.say("alice", "hello", room="general")
+        model.gate = asyncio.Event()
+        yield harness
+        model.gate.set()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_an_answer_is_stopped_and_the_question_asked_again(
+    harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
+) -> None:
+    window = await windows.of("alice", size=size, scheme=scheme)
+    await window.open("/ask")
+    await window.tab.fill("#text", "where is the heron?")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector(".agent .stop")
+    assert await window.violations() == []
+    await window.tab.click(".agent .stop")
+    await window.tab.wait_for_selector(".agent .alert:has-text('Stopped')")
+    await window.tab.click("text=Edit and ask again")
+    await window.tab.wait_for_selector(".acts")
+    assert await window.tab.input_value("#text") == "where is the heron?"
+    assert await window.tab.evaluate("document.activeElement.id") == "text"
+    assert await window.violations() == []
+    await window.open("/ask/conversations")
+    await window.tab.keyboard.press("/")
+    await window.tab.keyboard.type("vault")
+    await window.tab.wait_for_selector("text=No conversation has these words")
+    assert await window.violations() == []
+    await window.tab.fill("#q", "heron")
+    await window.tab.wait_for_selector(".list a")
+    wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0
+    assert await window.violations() == []
+    assert window.faults == []

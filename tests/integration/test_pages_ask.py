@@ -1,0 +1,179 @@
+"""The page Ask: stopping an answer, asking again, what was said before, all conversations, what answers are made of."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from bot.web.pages import ask
+from composer.settings import AgentSettings, Settings
+from composer.turn.drafting import STOPPED
+from tests.support.api import bearer, cookie_of, key_of
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
+from tests.support.pages import BITES, SCRIPT, Person
+from tests.support.waiting import until
+from tests.support.web import served_at
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
+    many = {"agents": (AgentSettings(model="gpt-4o"),), "requests_per_minute": 10_000}
+    async with open_harness(settings.model_copy(update=many), model=model) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+async def gate(harness: AppHarness, model: Model) -> AsyncIterator[asyncio.Event]:
+    """What the model waits for in the middle of an answer."""
+    model.gate = asyncio.Event()
+    yield model.gate
+    model.gate.set()
+
+
+@pytest.fixture
+async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    await harness.say("alice", "hello", room="general")
+    person = Person(client, await cookie_of(harness, "alice"))
+    await person.page("/ask")
+    return person
+
+
+async def asked(person: Person, text: str, address: str = "") -> str:
+    """The address of the conversation in which something was asked."""
+    session = {"session": address.rpartition("/")[2]} if address else {}
+    answer = await person.press("/ask", text=text, **session)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_an_answer_is_stopped_by_its_person_alone(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, gate: asyncio.Event, script: bool
+) -> None:
+    await harness.say("bob", "hello", room="general")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/ask")
+    asking = asyncio.create_task(alice.press("/ask", SCRIPT, text="where is it?"))
+    await until(lambda: bool(model.shown))
+    conversation = re.search(r'href="(/ask/[0-9a-f-]{36})"', await alice.page("/ask"))
+    assert conversation is not None
+    waiting = await alice.page(conversation[1])
+    found = re.search(r'action="(/ask/turns/[0-9a-f-]{36}/stop)"', waiting)
+    assert found is not None, "also who reads without scripts can stop it"
+    assert (await bob.press(found[1])).status_code == 404
+    assert (await Person(client, alice.cookie, "0" * 32).press(found[1])).status_code == 403
+    assert not asking.done()
+    stopped = await (alice.press(found[1], SCRIPT) if script else alice.press(found[1]))
+    assert stopped.status_code == (204 if script else 303)
+    assert STOPPED in (await asking).text
+    shown = await alice.page(conversation[1])
+    assert STOPPED in shown
+    assert "Edit and ask again" in shown
+    assert (await alice.press(found[1], SCRIPT)).status_code == 204, "what has ended stays as it is"
+
+
+async def test_an_answer_is_stopped_over_the_api(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, gate: asyncio.Event
+) -> None:
+    key = bearer(await key_of(harness, "alice"))
+    asking = asyncio.create_task(client.post("/v1/chat", json={"content": "where?"}, headers=key))
+    await until(lambda: bool(model.shown))
+    turn = (await client.get("/v1/episodes", headers=key)).json()["items"][0]["turn"]
+    assert (await client.post(f"/v1/chat/turns/{turn}/stop", headers=key)).status_code == 204
+    ended = (await asking).json()
+    assert (ended["state"], ended["text"]) == ("failed", STOPPED)
+
+
+async def test_a_question_is_changed_and_asked_again(client: httpx2.AsyncClient, alice: Person, model: Model) -> None:
+    bite = BITES[0]
+    address = await asked(alice, f"where is {bite} the heron?")
+    again = re.search(rf'href="({address}\?again=[0-9a-f-]+)"', await alice.page(address))
+    assert again is not None
+    shown = await alice.page(again[1])
+    box = re.search(r"<textarea[^>]*>(.*?)</textarea>", shown, re.DOTALL)
+    assert box is not None
+    assert "the heron?" in box[1]
+    assert bite not in shown
+    plain = await alice.page(f"{address}?again={'0' * 8}-0000-0000-0000-{'0' * 12}")
+    assert re.search(r"<textarea[^>]*></textarea>", plain) is not None, "of what is not there nothing"
+
+
+async def test_what_was_said_before_is_reached(
+    harness: AppHarness, alice: Person, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "SHOWN_EXCHANGES", 2)
+    address = await asked(alice, "question 1")
+    for number in range(2, 6):
+        harness.clock.tick()
+        await asked(alice, f"question {number}", address)
+    seen: list[str] = []
+    path = address
+    while path:
+        shown = await alice.page(path)
+        part = re.findall(r'class="said" dir="auto">question (\d)', shown)
+        assert len(part) <= 2
+        seen = part + seen
+        assert ("To the latest" in shown) == (path != address)
+        found = re.search(r'href="([^"]*\?before=[^"]*)" hx-get', shown)
+        path = found[1] if found else ""
+    assert seen == ["1", "2", "3", "4", "5"]
+    before = re.search(r'href="([^"]*\?before=[^"]*)" hx-get', await alice.page(address))
+    assert before is not None
+    piece = (await alice.get(before[1], **{"HX-Request": "true"})).text
+    assert "<html" not in piece
+    assert "question 3" in piece
+
+
+async def test_all_conversations_are_found_by_their_titles(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "LISTED_SESSIONS", 2)
+    for title in ("Herons of the vault", "The launch", "Paint for the vault", "50% of nothing"):
+        await asked(alice, title)
+        harness.clock.tick()
+    seen: list[str] = []
+    path = "/ask/conversations"
+    while path:
+        shown = await alice.page(path)
+        seen += re.findall(r'class="text" dir="auto">([^<]+)<', shown)
+        found = re.search(r'href="(/ask/conversations\?[^"]+)"', shown)
+        path = found[1].replace("&amp;", "&") if found else ""
+    assert seen == ["50% of nothing", "Paint for the vault", "The launch", "Herons of the vault"]
+    wanted: list[tuple[str, list[str]]] = [("VAULT", seen[1::2]), ("%", seen[:1]), ("_", []), ("nothing fits", [])]
+    for words, titles in wanted:
+        part = (await alice.get(f"/ask/conversations?q={words.replace('%', '%25')}", **{"HX-Request": "true"})).text
+        assert re.findall(r'class="text" dir="auto">([^<]+)<', part) == titles
+    await harness.say("bob", "hello", room="general")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    assert "vault" not in await bob.page("/ask/conversations")
+    key = bearer(await key_of(harness, "alice"))
+    listed = (await client.get("/v1/chat/sessions", params={"q": "launch"}, headers=key)).json()["items"]
+    assert [each["session"] for each in listed] == ["The launch"]
+    assert (await alice.get("/ask/conversations?before=nonsense")).status_code == 422
+
+
+async def test_an_answer_says_what_it_was_made_of_in_tokens_and_seconds(alice: Person, model: Model) -> None:
+    address = await asked(alice, "where is the heron?")
+    shown = await alice.page(address)
+    drawer = shown[shown.index('<details class="made">') :]
+    assert "Instructions of the agent" in drawer
+    assert "The question" in drawer
+    assert re.search(r"It took [\d.,]+ s\.", drawer)
+    assert "The answer has 10 tokens." in drawer
+    assert "gpt-4o" in drawer
+    rows = [int(each.replace(",", "")) for each in re.findall(r"<td>([\d,]+)</td>", drawer)]
+    assert all(rows)
