@@ -257,7 +257,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "landmark list",
         (),
-        f"List what is pinned; of proposals {MAX_PROPOSED}, the latest of each author by turns, which lapse after "
+        f"List what is pinned; of proposals {MAX_PROPOSED}, the latest of each author by turns; they lapse in "
         f"{PROPOSAL_LIFETIME.days} days",
         _landmark_list,
         "landmark list",
