@@ -416,6 +416,7 @@ CREATE TABLE turns (
     cached_tokens int,
     reused_tokens int,
     prompt_expired boolean NOT NULL DEFAULT false,
+    rating smallint CHECK (rating IN (-1, 1)),
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE
 );
@@ -424,6 +425,7 @@ CREATE INDEX turns_by_answer ON turns (tenant_id, answered_at) WHERE answered_at
 CREATE INDEX turns_by_conversation ON turns (tenant_id, conversation_id, queued_at);
 CREATE INDEX turns_by_message ON turns (tenant_id, message_id);
 CREATE INDEX turns_open ON turns (tenant_id, conversation_id, queued_at) WHERE state <> 'sent';
+CREATE INDEX turns_rated ON turns (tenant_id, rating) WHERE rating IS NOT NULL;
 CREATE INDEX turns_with_prompt ON turns (tenant_id, answered_at) WHERE prompt IS NOT NULL;
 
 -- Where each part of an answer is on the platform: a part that is here is not sent again.

@@ -146,7 +146,8 @@ ALTER TABLE lineage FORCE ROW LEVEL SECURITY;
 DELETE FROM schema_migrations;
 
 -- Turns and files that are read belong to no process: who works on them holds a lock.
-ALTER TABLE turns DROP COLUMN claimed_by;
+ALTER TABLE turns DROP COLUMN claimed_by, ADD COLUMN rating smallint CHECK (rating IN (-1, 1));
+CREATE INDEX turns_rated ON turns (tenant_id, rating) WHERE rating IS NOT NULL;
 CREATE TABLE unread_files (
     tenant_id uuid NOT NULL,
     message_id uuid NOT NULL,

@@ -5,13 +5,26 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 from composer.model import Trust, TurnState, Usage
 from composer.ports.database import Row, Statements
 from composer.visibility import Owned
 
 Place = tuple[datetime, uuid.UUID]  # in a list: of the last row that was seen
+
+
+class AnswerRating(StrEnum):
+    """What a person thinks of an answer."""
+
+    GOOD = "good"
+    BAD = "bad"
+    NONE = "none"  # they said nothing, or took it back
+
+
+_RATINGS: Final = {AnswerRating.GOOD: 1, AnswerRating.BAD: -1, AnswerRating.NONE: None}
+_RATED: Final = {stored: rating for rating, stored in _RATINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,8 @@ class StoredSession:
 class SessionExchange:
     """What a person said in a session, and its answer. `id` is the message's, `sent_with` the one that it was sent
     with. `posted`: the agent said it of itself; then `text` is its own. `turn` None: nobody was to answer, or the
-    answer was erased. `answer` None: there is none yet, or there is the sentence `failure` in its place."""
+    answer was erased. `rating`: what the person thinks of the answer. `answer` None: there is none yet, or there is
+    the sentence `failure` in its place."""
 
     id: uuid.UUID
     at: datetime
@@ -50,6 +64,7 @@ class SessionExchange:
     answer: str | None
     failure: str | None
     answered_at: datetime | None
+    rating: AnswerRating = AnswerRating.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +145,10 @@ class Sessions:
         rows = await self._own("session_turn", owned, projects, id=id)
         return _turn(rows[0]) if rows else None
 
+    async def rate(self, turn: SessionTurn, rating: AnswerRating) -> None:
+        """Record what the person of a turn thinks of its answer; of one without an answer nothing."""
+        await self._sql.execute("session_turn_rate", id=turn.id, rating=_RATINGS[rating])
+
     async def _own(self, query: str, owned: Owned, projects: Sequence[uuid.UUID] | None, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""
         known = None if projects is None else list(projects)
@@ -160,6 +179,7 @@ def _exchange(row: Row) -> SessionExchange:
         None if posted else row["answer"],
         row["failure"],
         row["answered_at"],
+        _RATED[row["rating"]],
     )
 
 

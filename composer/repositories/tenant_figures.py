@@ -20,6 +20,8 @@ FIGURES: Final = (
     "rooms",
     "dms_and_sessions",
     "messages",
+    "answers_good",
+    "answers_bad",
     "memories",
     "in_trash",
     "facts",

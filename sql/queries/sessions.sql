@@ -32,7 +32,7 @@ LIMIT :limit
 -- List what a person said in their sessions, newest first, each with its answer, and what the agent posted there of
 -- itself (its text is the answer then). `agent` is a slug, `session` a name, `project` one whose sessions are listed alone.
 SELECT page.id, page.at, page.external_id, page.text, page.user_id, page.posted, s.id AS conversation_id, s.name, s.agent,
-       s.project_id, s.project, t.id AS turn_id, t.state, t.failure, t.answered_at, r.text AS answer
+       s.project_id, s.project, t.id AS turn_id, t.state, t.failure, t.answered_at, t.rating, r.text AS answer
 FROM ({{session_rows}}) AS s
 CROSS JOIN LATERAL (
     SELECT m.id, m.at, m.seq, m.external_id, m.text, s.user_id, m.agent_id IS NOT NULL AS posted FROM messages AS m
@@ -61,3 +61,8 @@ JOIN turns AS t ON t.tenant_id = :tenant_id AND t.conversation_id = s.id
 JOIN messages AS q ON q.tenant_id = :tenant_id AND q.id = t.message_id
 LEFT JOIN messages AS r ON r.tenant_id = :tenant_id AND r.id = t.reply_id
 WHERE t.id = :id
+
+-- name: session_turn_rate
+-- Record what a person thinks of an answer of a session of theirs: 1 good, -1 bad, NULL nothing any more.
+UPDATE turns SET rating = :rating
+WHERE tenant_id = :tenant_id AND id = :id AND reply_id IS NOT NULL

@@ -36,6 +36,8 @@ SELECT (SELECT count(*) FROM users WHERE tenant_id = :tenant_id AND name <> :nam
        (SELECT count(*) FROM conversations WHERE tenant_id = :tenant_id AND kind = 'room') AS rooms,
        (SELECT count(*) FROM conversations WHERE tenant_id = :tenant_id AND kind IN ('dm', 'session')) AS dms_and_sessions,
        (SELECT count(*) FROM messages WHERE tenant_id = :tenant_id) AS messages,
+       (SELECT count(*) FROM turns WHERE tenant_id = :tenant_id AND rating = 1) AS answers_good,
+       (SELECT count(*) FROM turns WHERE tenant_id = :tenant_id AND rating = -1) AS answers_bad,
        (SELECT count(*) FROM memories WHERE tenant_id = :tenant_id AND trashed_at IS NULL) AS memories,
        (SELECT count(*) FROM memories WHERE tenant_id = :tenant_id AND trashed_at IS NOT NULL) AS in_trash,
        (SELECT count(*) FROM facts WHERE tenant_id = :tenant_id AND valid_to IS NULL) AS facts,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
+from bot.console.operations import set_admin
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from bot.web.pages import ask
@@ -177,3 +178,34 @@ async def test_an_answer_says_what_it_was_made_of_in_tokens_and_seconds(alice: P
     assert "gpt-4o" in drawer
     rows = [int(each.replace(",", "")) for each in re.findall(r"<td>([\d,]+)</td>", drawer)]
     assert all(rows)
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_person_says_what_they_think_of_an_answer_and_admins_see_how_many_do(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, script: bool
+) -> None:
+    address = await asked(alice, "where is the heron?")
+    found = re.search(r'action="(/ask/turns/[0-9a-f-]{36}/rating)"', await alice.page(address))
+    assert found is not None
+    await harness.say("bob", "hello", room="general")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    await bob.page("/ask")
+    assert (await bob.press(found[1], rating="bad")).status_code == 404
+    assert (await Person(client, alice.cookie, "0" * 32).press(found[1], rating="bad")).status_code == 403
+    assert (await alice.press(found[1], rating="great")).status_code == 422
+    await set_admin(harness.app, harness.name, "bob", True)
+    root = bearer(await key_of(harness, "bob"))
+    for rating, figures in (("good", [1, 0]), ("bad", [0, 1]), ("none", [0, 0])):
+        answer = await (
+            alice.press(found[1], SCRIPT, rating=rating) if script else alice.press(found[1], rating=rating)
+        )
+        assert answer.status_code == (200 if script else 303)
+        shown = answer.text if script else await alice.page(address)
+        assert re.findall(r'value="(\w+)" aria-pressed="true"', shown) == ([] if rating == "none" else ["none"])
+        told = (await client.get("/v1/admin/figures", headers=root)).json()
+        assert [told["answers_good"], told["answers_bad"]] == figures
+    key = bearer(await key_of(harness, "alice"))
+    turn = found[1].split("/")[3]
+    put = await client.put(f"/v1/chat/turns/{turn}/rating", json={"rating": "good"}, headers=key)
+    assert put.status_code == 204
+    assert 'aria-pressed="true"' in await alice.page(address)

@@ -19,12 +19,12 @@ from bot.web.sessions import EventKind, StoredQuestion
 from bot.web.state import WebState
 from composer.people.credentials.issuing import require_valid
 from composer.people.credentials.principal import KeyPermission
-from composer.people.sessions.history import free_name, get_session, list_exchanges, list_sessions
+from composer.people.sessions.history import free_name, get_session, get_turn, list_exchanges, list_sessions
 from composer.people.sessions.opening import NewSessionMessage
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
-from composer.repositories.sessions import SessionExchange, StoredSession
+from composer.repositories.sessions import AnswerRating, SessionExchange, StoredSession
 from composer.text.cleaning import clean_line, shorten
 
 ASK: Final = "/ask"
@@ -102,6 +102,28 @@ async def stop(
     if is_script(request):
         return Response(status_code=204)
     return RedirectResponse(f"{ASK}/{(await nexus.sessions.view(owner, turn)).turn.session.id}", 303)
+
+
+@router.post("/turns/{turn}/rating")
+async def rate(
+    request: Request,
+    viewer: SignedIn,
+    nexus: Nexus,
+    turn: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    rating: Annotated[AnswerRating, Form()],
+) -> Response:
+    """Say what one thinks of an answer, or take that back."""
+    viewer.require_form(csrf)
+    owner = await _owner(viewer, nexus)
+    async with viewer.call.writing() as (tx, _):
+        stored = await get_turn(tx, owner, turn)
+        await tx.sessions.rate(stored, rating)
+    if not is_script(request):
+        return RedirectResponse(f"{ASK}/{stored.session.id}", 303)
+    return page(
+        request, "parts/ask_rating.html", viewer.language, chrome=None, csrf=csrf, turn=turn, rating=rating, moved=True
+    )
 
 
 @router.post("")

@@ -88,7 +88,8 @@ class UserFiguresList(BaseModel):
 
 
 class WorkspaceFigures(BaseModel):
-    """How much there is. `operations` are those over the API in this month, by kind."""
+    """How much there is. `answers_good` and `answers_bad` are those that people called so on the page Ask.
+    `operations` are those over the API in this month, by kind."""
 
     people: int
     admins: int
@@ -100,6 +101,8 @@ class WorkspaceFigures(BaseModel):
     rooms: int
     dms_and_sessions: int
     messages: int
+    answers_good: int
+    answers_bad: int
     memories: int
     entries: int
     in_trash: int

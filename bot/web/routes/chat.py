@@ -39,11 +39,12 @@ from composer.people.sessions.history import (
     list_exchanges,
     list_sessions,
 )
+from composer.people.sessions.history import get_turn as find_turn
 from composer.people.sessions.opening import DEFAULT_SESSION, ID_PREFIX, NewSessionMessage, agent_of
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
-from composer.repositories.sessions import SessionExchange, SessionName
+from composer.repositories.sessions import AnswerRating, SessionExchange, SessionName
 from composer.visibility import EntryAccess
 
 router = Router("/v1", tags=["chat"])
@@ -70,6 +71,14 @@ class ChatRequest(BaseModel):
     project: str | None = None
     id: str | None = None
     stream: Flag = False
+
+
+class NewAnswerRating(BaseModel):
+    """What the person thinks of an answer; none takes it back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rating: AnswerRating
 
 
 class AnswerSource(BaseModel):
@@ -202,6 +211,14 @@ async def stop_turn(turn: uuid.UUID, nexus: Nexus, principal: Bearer) -> None:
     """Stop an answer that is being written; its text is not stored, and the turn says that it was stopped. Where it is
     answered already, or is written by another process of Nexus, nothing changes."""
     await nexus.sessions.stop(await _owner(nexus, principal), turn)
+
+
+@router.put("/chat/turns/{turn}/rating", summary="Rate an answer", status_code=204, responses=documented(404, 422))
+async def rate_turn(turn: uuid.UUID, sent: NewAnswerRating, nexus: Nexus, principal: Bearer) -> None:
+    """Say what one thinks of an answer. Admins see how many answers are called good and bad, and not which."""
+    owner = await _owner(nexus, principal)
+    async with nexus.app.database.transaction(principal.tenant_id) as tx:
+        await tx.sessions.rate(await find_turn(tx, owner, turn), sent.rating)
 
 
 @router.get("/chat/sessions", summary="List sessions", response_model=ChatSessionList, responses=documented(422))

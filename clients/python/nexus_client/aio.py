@@ -460,6 +460,10 @@ class AsyncNexus:
         """POST /v1/chat/turns/{turn}/stop: an answer that is being written."""
         await self.request("POST", f"/v1/chat/turns/{_part(turn)}/stop")
 
+    async def rate_turn(self, turn: str, rating: str) -> None:
+        """PUT /v1/chat/turns/{turn}/rating: good, bad or none."""
+        await self.request("PUT", f"/v1/chat/turns/{_part(turn)}/rating", body={"rating": rating})
+
     async def chat_events(self, content: str, **values: Any) -> AsyncIterator[tuple[str, Any]]:
         """The same while it is written: (name, data) of each event, such as ("chunk", …). It is not tried again."""
         headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid.uuid4().hex}
