@@ -100,13 +100,14 @@ async def _find_to_erase(tx: Transaction, access: EntryAccess, id: uuid.UUID, no
 @dataclass(frozen=True, slots=True)
 class EntriesToErase:
     """A filter of one's own entries to erase: those that fit all of it, also in the trash and expired; None or an empty
-    tuple fits every entry. Where `access` names a project, only its entries fit. For a tool only those fit that it
-    wrote itself and that are shared with nobody."""
+    tuple fits every entry. `trashed`: those in the trash alone. Where `access` names a project, only its entries fit.
+    For a tool only those fit that it wrote itself and that are shared with nobody."""
 
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     before: datetime | None = None
+    trashed: bool = False
 
 
 def entries_of_tool(kind: str | None, before: datetime | None, *, everything: bool) -> EntriesToErase:
@@ -147,6 +148,11 @@ async def erase_entries(
     return await erase(tx, home, [], [("memory", id) for id in ids], now, None, key=key, exports_of=access.users)
 
 
+async def count_erasable(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> int:
+    """How many `erase_entries` would erase: what `confirmed` has to be. At most one more than MAX_ERASED_ENTRIES."""
+    return len(await _forgettable(tx, access, wanted, now))
+
+
 async def _require_known(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> None:
     """Return if each tool that is named wrote something of the person's. Raises BadInput with those that did: a name
     that is mistyped would look as if nothing of that tool were stored."""
@@ -180,7 +186,7 @@ async def _own(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now
     if access.project is not None:
         readable = readable.within([project_namespace(access.project)])
     out_of_use = [replace(fits, trashed=True), replace(fits, expired=True)] if access.is_person else []
-    for each in (fits, *out_of_use):
+    for each in out_of_use[:1] if wanted.trashed else (fits, *out_of_use):
         found += await tx.entries.find(readable, each, now, limit=MAX_ERASED_ENTRIES + 1, chars=1)
     return found
 

@@ -146,6 +146,25 @@ async def bulk(person: Person, ids: list[str], **values: Any) -> httpx2.Response
     return await person.client.post("/memory/bulk", content=body, headers=headers)
 
 
+async def test_the_trash_is_emptied_of_what_was_shown(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    addresses = [
+        (await alice.press("/memory", text=text)).headers["location"] for text in ("zqtea", "zqcoffee", "zqmilk")
+    ]
+    assert "The trash is empty" in await alice.page("/memory/empty")
+    for address in addresses[:2]:
+        await alice.press(f"{address}/trash")
+    assert "/memory/empty" in await alice.page("/memory?shelf=trash")
+    assert "2 entries are erased for good" in await alice.page("/memory/empty")
+    assert (await alice.press("/memory/empty", confirm="1")).status_code == 409, "one more came meanwhile"
+    bob = Person(client, await cookie_of(harness, "bob"))
+    assert "The trash is empty" in await bob.page("/memory/empty")
+    gone = await alice.press("/memory/empty", confirm="2")
+    assert "Receipt: " in gone.text
+    assert [(await alice.get(each)).status_code for each in addresses] == [404, 404, 200]
+
+
 async def test_what_is_anothers_is_not_chosen(harness: AppHarness, client: httpx2.AsyncClient, alice: Person) -> None:
     address = (await alice.press("/memory", text="zqtea is better")).headers["location"]
     bob = Person(client, await cookie_of(harness, "bob"))

@@ -22,6 +22,7 @@ from composer.entries.bulk import MAX_BULK, BulkAct, act_on_many
 from composer.entries.draft import ENTRY_KINDS, MAX_CONTENT_BYTES, SentEntry
 from composer.errors import BadInput
 from composer.memory.forget import Receipt
+from composer.people.erasing import EntriesToErase, count_erasable, erase_entries
 from composer.people.own_memory import TRASH, forget_item, own_item
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
@@ -111,6 +112,33 @@ async def import_file(
         values: dict[str, Any] = {"chrome": reading.chrome, "result": found.counts, "only_said": dry_run}
     template, part = "memory_one.html", "parts/memory_exchange.html"
     return page(request, template, viewer.language, now=viewer.call.now, part=part, **values)
+
+
+@router.get("/empty")
+async def show_emptying(request: Request, viewer: SignedIn) -> Response:
+    """How much is in the trash, before it is erased."""
+    async with viewer.reading() as reading:
+        count = await count_erasable(reading.tx, reading.access, EntriesToErase(trashed=True), viewer.call.now)
+        values: dict[str, Any] = {"chrome": reading.chrome, "count": count}
+    return shown(request, viewer, "memory_empty", values)
+
+
+@router.post("/empty")
+async def empty_trash(
+    request: Request, viewer: SignedIn, csrf: Csrf, confirm: Annotated[int, Form(ge=0)] = 0
+) -> Response:
+    """Erase all that is in the trash for good, if it is as much as was shown, and show the receipt."""
+    viewer.require_form(csrf)
+    home, now = viewer.call.app.settings.home, viewer.call.now
+    async with viewer.reading() as reading:
+        chrome = reading.chrome
+
+    async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
+        wanted = EntriesToErase(trashed=True)
+        return await erase_entries(tx, access, home, wanted, now, key=key, confirmed=confirm)
+
+    receipt, _ = await viewer.call.erase(erase)
+    return shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt})
 
 
 @router.post("/{id}/edit")

@@ -47,6 +47,7 @@ class ForgetRequest(ForgetFilter):
     project: (
         Annotated[str, Field(min_length=1, max_length=200, description="Of this project alone: its id or name.")] | None
     ) = None
+    trashed: Annotated[Flag, Field(description="Of those in the trash alone: all of them empties it.")] = False
     confirm: (
         Annotated[
             Count,
@@ -129,7 +130,7 @@ _DECIDED: Final = documented(400, 401, 403, 404, 422)
 async def forget_entries(call: Calling, sent: ForgetRequest) -> Response:
     """Erase entries of one's own for good, with what was made from them. Without `confirm` nothing is erased, and 409
     says how many there are."""
-    wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _origins(sent.vendor), sent.older_than)
+    wanted = EntriesToErase(_tuple(sent.kind), _tuple(sent.tag), _origins(sent.vendor), sent.older_than, sent.trashed)
     return await _forget_many(call, wanted, sent.confirm, sent.project)
 
 

@@ -123,7 +123,8 @@ class AsyncNexus:
         return cast(dict[str, Any], await self.request("POST", path, params=params))
 
     async def forget_entries(self, **which: Any) -> dict[str, Any]:
-        """POST /v1/entries/forget: kind, tag, vendor, project, older_than; Conflict says what to `confirm`."""
+        """POST /v1/entries/forget: kind, tag, vendor, project, older_than, trashed; Conflict says what to
+        `confirm`."""
         return cast(dict[str, Any], await self.request("POST", "/v1/entries/forget", body=which))
 
     async def change_entries(self, ids: Sequence[str], act: str, *, team: str | None = None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from tests.support.harness import AppHarness
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
     *("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/memory?view=table&tag=ops"),
-    *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import"),
+    *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import", "/memory/empty"),
     *("/waiting", "/tools", "/usage", "/privacy", "/rooms"),
 )
 VIEWS: Final = {
