@@ -102,7 +102,7 @@ async def test_pages_are_for_everybody_s_eyes(
     assert await window.violations() == []
     await window.open("/tools")
     await window.tab.fill("#vendor", "claude")
-    await window.tab.click("main form button")
+    await window.tab.click(".making button")
     await window.tab.wait_for_selector(".connecting")
     await window.tab.click(".copied.key button")
     await window.tab.wait_for_selector(".copied.key button:has-text('Copied')")
@@ -256,7 +256,7 @@ async def test_everything_works_without_scripts(harness: AppHarness, windows: Wi
     await window.tab.wait_for_selector("text=Nothing waits for you.")
     await window.open("/tools")
     await window.tab.fill("#vendor", "claude")
-    await window.tab.click("main form button")
+    await window.tab.click(".making button")
     await window.tab.wait_for_selector(".copied.key")
     await window.open("/rooms")
     await window.tab.fill("#new input[name=name]", "zeus")
