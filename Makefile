@@ -112,7 +112,8 @@ bench-quality: $(STAMP) ## measure extraction, views and recall on labelled logs
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }
 	$(BIN)/python -m tests.bench.extraction "$(DATA)" && $(BIN)/python -m tests.bench.decisions "$(DATA)" && \
 		$(BIN)/python -m tests.bench.view "$(DATA)" && \
-		$(BIN)/python -m tests.bench.quality "$(DATA)" && $(BIN)/python -m tests.bench.relevance "$(DATA)"
+		$(BIN)/python -m tests.bench.quality "$(DATA)" && $(BIN)/python -m tests.bench.relevance "$(DATA)" && \
+		$(BIN)/python -m tests.bench.recall_sets "$(DATA)"
 
 bench-scale: $(STAMP) ## measure recall over large stores: make bench-scale SIZES="10000 100000"
 	$(BIN)/python -m tests.bench.scale $(SIZES)

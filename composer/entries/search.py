@@ -192,7 +192,7 @@ class EntrySearch:
         are searched."""
         account = UsageAccount(reader.tenant_id, WorkKind.EMBEDDING, user_id=reader.user)
         try:
-            vector: Vectors = (await self._embedder.embed([embedding_text(text)], account))[0]
+            vector: Vectors = (await self._embedder.embed([embedding_text(text)], account, questions=True))[0]
         except BudgetUsedUp:
             return None
         except Unavailable as error:

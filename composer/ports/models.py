@@ -41,6 +41,15 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class QuestionEmbedder(Embedder, Protocol):
+    """An embedder that was trained to take a question in another way than what answers it."""
+
+    async def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """As `embed`, of texts that are searched with."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingResult:
     """What one request to an API for embeddings gave: vectors, as of `Embedder.embed`, and what the API says that it
@@ -265,6 +274,6 @@ class SpeechModel(Protocol):
 class MeteredEmbedder(Protocol):
     """An embedder whose use is recorded and held within budgets (composer.usage.embedding.EmbeddingMeter)."""
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
-        """As `Embedder.embed`. Raises BudgetUsedUp besides."""
+    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
+        """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""
         ...

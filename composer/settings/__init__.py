@@ -19,7 +19,7 @@ from composer.settings.gateway import GatewaySettings, MemoryRole, TenantGateway
 from composer.settings.installation import (
     FILE_ONLY_FIELDS,
     KNOWN_VARIABLES,
-    LOCAL_EMBEDDER,
+    LOCAL_EMBEDDERS,
     MIN_SECRET_CHARS,
     Settings,
 )
@@ -44,7 +44,7 @@ __all__ = [
     "DEFAULT_WORKSPACE",
     "FILE_ONLY_FIELDS",
     "KNOWN_VARIABLES",
-    "LOCAL_EMBEDDER",
+    "LOCAL_EMBEDDERS",
     "MIN_SECRET_CHARS",
     "SECRETS_NAME",
     "VARIABLE_PREFIX",

@@ -40,7 +40,7 @@ from composer.settings.values import (
     Zone,
 )
 
-LOCAL_EMBEDDER = "minilm"
+LOCAL_EMBEDDERS = ("minilm", "e5")  # that run in this process; the first is used where nothing is set
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 _PLAIN_TENANT: Final = TenantSettings()  # one that nexus.toml does not name
@@ -77,7 +77,7 @@ class Settings(Table):
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0, le=86_400)
     concurrent_answers: int = Field(default=32, ge=1, le=1_000)
-    embedder: str = LOCAL_EMBEDDER
+    embedder: str = LOCAL_EMBEDDERS[0]
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     extraction_model: str | None = None
     extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
@@ -188,7 +188,7 @@ class Settings(Table):
     def metered_models(self) -> tuple[str, ...]:
         """The models whose use is recorded: the chat models, the embedding model where an API has it, and the one that
         transcribes."""
-        others = [*([] if self.embedder == LOCAL_EMBEDDER else [self.embedder]), self.transcription_model]
+        others = [*([] if self.embedder in LOCAL_EMBEDDERS else [self.embedder]), self.transcription_model]
         return (*self.named_models, *(name for name in others if name))
 
     @property
@@ -237,7 +237,7 @@ class Settings(Table):
         if not self.has_model_api:
             return None
         key = self.openai_api_key if self.gateway_api_key is None else self.gateway_api_key
-        embedders = () if self.embedder == LOCAL_EMBEDDER else (self.embedder,)
+        embedders = () if self.embedder in LOCAL_EMBEDDERS else (self.embedder,)
         return CommonUpstream(
             self.openai_base_url or DEFAULT_UPSTREAM,
             "" if key is None else key.get_secret_value(),

@@ -318,7 +318,7 @@ class Reader:
         )
         try:
             with timed(timings, "embed"):
-                vector: Vectors = (await self._embedder.embed([text], account))[0]
+                vector: Vectors = (await self._embedder.embed([text], account, questions=True))[0]
         except BudgetUsedUp:
             return None  # the ledger has said so, once
         except Unavailable as error:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from composer.model import Usage
-from composer.ports.models import Embedder, RemoteEmbedder, Tokenizer, UsageAccount, Vectors
+from composer.ports.models import Embedder, QuestionEmbedder, RemoteEmbedder, Tokenizer, UsageAccount, Vectors
 from composer.repositories.usage import Amount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
@@ -22,9 +22,11 @@ class EmbeddingMeter:
         """`tokenizer` gives the tokenizer of a model by its name."""
         self._embedder, self._ledger, self._tokenizer = embedder, ledger, tokenizer
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
-        """As `Embedder.embed`. Raises BudgetUsedUp besides."""
+    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
+        """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""
         embedder = self._embedder
+        if questions and isinstance(embedder, QuestionEmbedder):
+            return await embedder.embed_questions(texts)
         if not isinstance(embedder, RemoteEmbedder):
             return await embedder.embed(texts)
         parts = [np.empty((0, embedder.width), dtype=np.float32)]

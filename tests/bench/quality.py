@@ -28,6 +28,7 @@ from composer.model import CONSOLE, ConversationKind, Place
 from composer.prompt.sections import Prompt
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.tokens import tokenizer_for
+from tests.bench.embedders import EMBEDDERS, embed_question, embedder_named
 from tests.bench.quality_lists import Bm25, orders
 from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores
@@ -110,12 +111,12 @@ class Tally:
         self.shares[way, "R@1k tok"].append(len(evidence.intersection(order[:fitting])) / len(evidence))
 
 
-async def measure(data: Path) -> Report:
+async def measure(data: Path, name: str) -> Report:
     """Import, ask and count."""
     talks, tally = read_talks(data / "locomo" / "locomo-dev.json"), Tally()
     with data_folder() as home:
         async with stores(home) as servers:
-            embedder = MiniLM()
+            embedder = embedder_named(name)
             async with opened(home, servers, "quality", embedder=embedder) as app:
                 for talk in talks:
                     sys.stderr.write(f"… {len(talk.messages)} messages, {len(talk.questions)} questions\n")
@@ -144,7 +145,7 @@ async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
             words = Bm25([m.text for m in rest])
             vectors = np.vstack([await embedder.embed([m.text]) for m in rest])
         tally.count(COMPOSED, asked, recalled, evidence, size)
-        vector = (await embedder.embed([asked.text]))[0]
+        vector = await embed_question(embedder, asked.text)
         for way, order in orders(asked.text, vector, vectors, words).items():
             tally.count(way, asked, [str(rest[i].id) for i in order], evidence, size)
 
@@ -176,9 +177,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-quality", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
     given = parser.parse_args()
     configure_logs("error")
-    report = asyncio.run(measure(given.data))
+    report = asyncio.run(measure(given.data, given.embedder))
     print("\n".join(report.text), flush=True)
     if given.json is not None:
         given.json.write_text(json.dumps(report.figures, indent=1) + "\n")

@@ -49,7 +49,7 @@ def orders(question: str, vector: Vectors, vectors: Vectors, words: Bm25) -> dic
     for order in (dense, lexical):
         fused[order] += 1 / (RRF + 1 + np.arange(len(order)))
     return {
-        "plain dense (MiniLM)": dense.tolist(),
+        "plain dense": dense.tolist(),
         "plain BM25": lexical.tolist(),
         "both, rank fusion": np.argsort(-fused, kind="stable").tolist(),
     }

@@ -22,7 +22,7 @@ from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
-from composer.stores.models.minilm import MiniLM
+from tests.bench.embedders import EMBEDDERS, embedder_named
 from tests.bench.irc import read_log
 from tests.bench.quality import ROOM, read_talks, sources
 from tests.bench.report import Report
@@ -87,14 +87,17 @@ def rooms(data: Path) -> dict[str, list[MessageEvent]]:
     return found
 
 
-async def measure(data: Path) -> Report:
+async def measure(data: Path, embedder: str) -> Report:
     """Import, ask and count."""
     asked: defaultdict[str, list[Labelled]] = defaultdict(list)
     for one in labelled():
         asked[one.room].append(one)
     outcomes: list[Outcome] = []
     with data_folder() as home:
-        async with stores(home) as servers, opened(home, servers, "relevance", embedder=MiniLM()) as app:
+        async with (
+            stores(home) as servers,
+            opened(home, servers, "relevance", embedder=embedder_named(embedder)) as app,
+        ):
             for name, messages in rooms(data).items():
                 sys.stderr.write(f"… {name}: {len(messages)} messages, {len(asked[name])} questions\n")
                 outcomes += await _ask(app, name, messages, asked[name])
@@ -148,9 +151,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="make bench-quality", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/ and irc/")
+    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
     given = parser.parse_args()
     configure_logs("error")
-    print("\n".join(asyncio.run(measure(given.data)).text), flush=True)
+    print("\n".join(asyncio.run(measure(given.data, given.embedder)).text), flush=True)
 
 
 if __name__ == "__main__":

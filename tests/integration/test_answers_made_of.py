@@ -116,10 +116,12 @@ async def test_while_the_embedder_does_not_answer_what_was_recalled_counts(
     await harness.say_all("bob", [f"weather {number}" for number in range(60)], **ROOM)
     embed = EmbeddingMeter.embed
 
-    async def fails_for_lists(meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount) -> Vectors:
+    async def fails_for_lists(
+        meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, *, questions: bool = False
+    ) -> Vectors:
         if len(texts) > 1:
             raise Unavailable("The embedder does not answer.")
-        return await embed(meter, texts, account)
+        return await embed(meter, texts, account, questions=questions)
 
     monkeypatch.setattr(EmbeddingMeter, "embed", fails_for_lists)
     model.says = ["Like a flower.", "There is soup."]

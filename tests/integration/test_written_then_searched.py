@@ -41,7 +41,7 @@ async def test_without_an_embedder_it_is_found_by_its_words(hub: Hub, monkeypatc
     await hub.write("alice", "Our office has a blue door.")
 
     class Away:
-        async def embed(self, *_: object) -> None:
+        async def embed(self, *_: object, **__: object) -> None:
             raise Unavailable("The embedder does not answer.")
 
     monkeypatch.setattr(hub.harness.app.entry_search, "_embedder", Away())

@@ -37,7 +37,7 @@ class Unmetered:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
+    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
         """As the embedder itself."""
         return await self._embedder.embed(texts)
 

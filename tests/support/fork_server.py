@@ -132,11 +132,14 @@ def _reap(*_: object) -> None:
 
 def _load_minilm() -> None:
     """Read the files of MiniLM and round its matrices, which takes as long as all else that a short command does."""
-    for name in ("load_tokenizer", "Weights", "initial_values"):
+    for name in ("load_tokenizer", "Weights"):
         setattr(minilm, name, functools.cache(getattr(minilm, name)))
-    directory = minilm.packaged_directory()
+    directory, initial_values = minilm.packaged_directory(), minilm.initial_values
     minilm.load_tokenizer(directory)
-    minilm.initial_values(minilm.Weights(directory / minilm.WEIGHTS_FILE))
+    tensors = minilm.Weights(directory / minilm.WEIGHTS_FILE).tensors
+    values = initial_values(tensors)
+    name = "initial_values"  # a module's function, which only a name by value may replace
+    setattr(minilm, name, lambda given: values if given is tensors else initial_values(given))
 
 
 def _supervise(connection: socket.socket) -> None:

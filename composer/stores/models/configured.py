@@ -13,10 +13,12 @@ from composer.ports.clock import Clock
 from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind, whole_text
 from composer.ports.observer import Observer
-from composer.settings import LOCAL_EMBEDDER, AgentSettings, McpSettings, Settings, configure_mem0
+from composer.settings import LOCAL_EMBEDDERS, AgentSettings, McpSettings, Settings, configure_mem0
 from composer.settings.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.models import e5
+from composer.stores.models.e5 import MultilingualE5
 from composer.stores.models.mcp_server import McpServer
 from composer.stores.models.mem0_extraction import Mem0Extractor
 from composer.stores.models.minilm import MiniLM
@@ -91,8 +93,8 @@ def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: M
 
 def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
-    if settings.embedder == LOCAL_EMBEDDER:
-        return MiniLM()
+    if settings.embedder in LOCAL_EMBEDDERS:
+        return MultilingualE5() if settings.embedder == e5.NAME else MiniLM()
     if not settings.has_model_api:
         raise Misconfigured(
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."

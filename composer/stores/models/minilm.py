@@ -13,12 +13,12 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,12 +73,6 @@ class Weights:
             self._offsets[name] = offset
             self.tensors[name] = flat.reshape(entry["shape"])
 
-    def rounded(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """A matrix [outputs, inputs] as integers [inputs, outputs], and a factor for each of the outputs."""
-        matrix = self.tensors[name]
-        scale = np.abs(matrix).max(axis=1, keepdims=True) / INT8_MAX
-        return np.ascontiguousarray(np.rint(matrix / scale).astype(np.int8).T), scale[:, 0]
-
     def rows(self, name: str, numbers: Sequence[int]) -> NDArray[np.float32]:
         """The rows of a matrix by their numbers, shape (len(numbers), columns).
 
@@ -105,57 +99,99 @@ def load_tokenizer(directory: Path) -> "Tokenizer":
     return tokenizer
 
 
-def initial_values(weights: Weights) -> dict[str, NDArray[np.generic]]:
-    """The tensors that the graph names: the encoder's matrices rounded, all others as they are."""
+def rounded(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """A matrix [outputs, inputs] as integers [inputs, outputs], and a factor for each of the outputs."""
+    scale = np.abs(matrix).max(axis=1, keepdims=True) / INT8_MAX
+    return np.ascontiguousarray(np.rint(matrix / scale).astype(np.int8).T), scale[:, 0]
+
+
+def initial_values(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.generic]]:
+    """The tensors that the graph names: the encoder's matrices rounded, all others as they are. Each is read once."""
     values: dict[str, NDArray[np.generic]] = {}
-    for name, tensor in weights.tensors.items():
-        if tensor.ndim == 2 and name.startswith("encoder."):
-            values[f"{name}.int8"], values[f"{name}.scale"] = weights.rounded(name)
-        elif name.startswith(("embeddings.LayerNorm", "encoder.")):
+    for name in tensors:
+        if not name.startswith(("embeddings.LayerNorm", "encoder.")):
+            continue
+        tensor = tensors[name]
+        if tensor.ndim == 2:
+            values[f"{name}.int8"], values[f"{name}.scale"] = rounded(tensor)
+        else:
             values[name] = tensor
-    for first in [name for name in values if f".{JOINED_PARTS[0]}." in name]:
-        parts = [values.pop(first.replace(JOINED_PARTS[0], part)) for part in JOINED_PARTS]
-        values[first.replace(JOINED_PARTS[0], JOINED)] = np.concatenate(parts, axis=-1)
+    join_parts(values, axis=-1)
     return values
 
 
+def join_parts(values: dict[str, NDArray[np.generic]], axis: int) -> None:
+    """Put query, key and value of each layer side by side, along their outputs."""
+    for first in [name for name in values if f".{JOINED_PARTS[0]}." in name]:
+        parts = [values.pop(first.replace(JOINED_PARTS[0], part)) for part in JOINED_PARTS]
+        values[first.replace(JOINED_PARTS[0], JOINED)] = np.concatenate(parts, axis=axis)
+
+
+class Network:
+    """A loaded network of MiniLM's shape, which runs on ONNX Runtime. Thread-safe."""
+
+    def __init__(self, graph: bytes, values: Mapping[str, NDArray[np.generic]], positions: NDArray[np.float32]) -> None:
+        """`values` are the tensors that the graph names; `positions` is added to the embeddings of tokens."""
+        self._positions = positions[:MAX_EMBEDDED_TOKENS]
+        self._session, self._initializers = _open_session(graph, values)
+
+    def run(self, words: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The unit vector of one text, shape (WIDTH,), of the embeddings of its tokens, shape (tokens, WIDTH)."""
+        embedded = words + self._positions[: len(words)]
+        (result,) = self._session.run(None, {"embedded": embedded[np.newaxis]})
+        vector: NDArray[np.float32] = np.asarray(result, dtype=np.float32)[0]
+        return vector
+
+
+def _open_session(
+    graph: bytes, initializers: Mapping[str, NDArray[np.generic]]
+) -> "tuple[InferenceSession, list[OrtValue]]":
+    configure_onnxruntime()
+    import onnxruntime  # noqa: PLC0415
+
+    options = onnxruntime.SessionOptions()
+    # One thread a text: two would take a third less time for one text, and half as much again of the processor's.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Without this, processors without VNNI would let sums of 8-bit products overflow.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    options.enable_cpu_mem_arena = False  # The arena never releases the memory that the longest text needed.
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in initializers.items()}
+    options.add_external_initializers(list(values), list(values.values()))
+    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    # The session copies the matrices into its own layout but reads biases and norms in place: the values
+    # must live as long as the session.
+    return session, list(values.values())
+
+
+class LoadedModel(Protocol):
+    """A loaded tokenizer and network. Thread-safe."""
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
+        ...
+
+
 class _LoadedModel:
-    """The loaded tokenizer and network. Thread-safe."""
+    """The loaded tokenizer and network of MiniLM. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._tokenizer = load_tokenizer(directory)
         self._weights = Weights(directory / WEIGHTS_FILE)
         tensors = self._weights.tensors
-        self._positions: NDArray[np.float32] = tensors[POSITIONS][:MAX_EMBEDDED_TOKENS] + tensors[TYPES][0]
-        self._session, self._initializers = self._open_session()
+        self._network = Network(
+            GRAPH_FILE.read_bytes(), initial_values(tensors), tensors[POSITIONS] + tensors[TYPES][0]
+        )
         self._weights.release_pages()
-
-    def _open_session(self) -> "tuple[InferenceSession, list[OrtValue]]":
-        configure_onnxruntime()
-        import onnxruntime  # noqa: PLC0415
-
-        options = onnxruntime.SessionOptions()
-        # One thread a text: two would take a third less time for one text, and half as much again of the processor's.
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # Without this, processors without VNNI would let sums of 8-bit products overflow.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        options.enable_cpu_mem_arena = False  # The arena never releases the memory that the longest text needed.
-        initializers = initial_values(self._weights)
-        values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in initializers.items()}
-        options.add_external_initializers(list(values), list(values.values()))
-        session = onnxruntime.InferenceSession(GRAPH_FILE.read_bytes(), options, providers=["CPUExecutionProvider"])
-        # The session copies the matrices into its own layout but reads biases and norms in place: the values
-        # must live as long as the session.
-        return session, list(values.values())
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
-        cut = text[:MAX_TOKENIZED_CHARS].encode("utf-8", "replace").decode()  # A lone surrogate becomes "?".
-        tokens = self._tokenizer.encode(cut).ids
-        embedded = self._weights.rows(WORDS, tokens) + self._positions[: len(tokens)]
-        (result,) = self._session.run(None, {"embedded": embedded[np.newaxis]})
-        vector: NDArray[np.float32] = np.asarray(result, dtype=np.float32)[0]
-        return vector
+        tokens = self._tokenizer.encode(without_surrogates(text)).ids
+        return self._network.run(self._weights.rows(WORDS, tokens))
+
+
+def without_surrogates(text: str) -> str:
+    """As much of a text as is tokenised, in which a lone surrogate is `?`."""
+    return text[:MAX_TOKENIZED_CHARS].encode("utf-8", "replace").decode()
 
 
 def _step_back() -> None:
@@ -197,7 +233,7 @@ class MiniLM:
         """`directory` contains model.safetensors and tokenizer.json; `threads` is how many texts of a list are embedded
         at once, by default as many as there are cores, at most 4."""
         self._directory = directory
-        self._model: _LoadedModel | None = None
+        self._model: LoadedModel | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
@@ -256,9 +292,13 @@ class MiniLM:
         for row in rows:
             vectors[row] = model.vector(texts[row])
 
-    def _load_model(self) -> _LoadedModel:
+    def _open(self) -> LoadedModel:
+        """Read the files of the model. Raises Misconfigured when they are not installed."""
+        return _LoadedModel(self._directory or packaged_directory())
+
+    def _load_model(self) -> LoadedModel:
         with self._loading:
             if self._model is None:
-                self._model = _LoadedModel(self._directory or packaged_directory())
+                self._model = self._open()
                 _return_free_memory()
             return self._model

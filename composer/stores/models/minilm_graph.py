@@ -1,17 +1,19 @@
-"""Write `minilm.onnx`, the forward pass of all-MiniLM-L6-v2 without its weights.
+"""Write `minilm.onnx` and `e5.onnx`, the forward passes of all-MiniLM-L6-v2 and multilingual-e5-small without their
+weights: the second has twice as many layers.
 
 Run `python -m composer.stores.models.minilm_graph` after a change here; it needs the development package `onnx`.
-The graph names each weight as the model's safetensors file does, so that `minilm.py` can supply them. A matrix is there
-twice over: `….int8`, transposed and rounded, and `….scale`, a factor for each of its columns. Those of query, key and
-value are one matrix, side by side.
+The graph names each weight as the model's safetensors file does, so that `minilm.py` and `e5.py` can supply them. A
+matrix is there twice over: `….int8`, transposed and rounded, and `….scale`, a factor for each of its columns. Those of
+query, key and value are one matrix, side by side.
 """
 
 import onnx
 from onnx import TensorProto, helper
 
+from composer.stores.models import e5
 from composer.stores.models.minilm import GRAPH_FILE, JOINED, JOINED_PARTS, WIDTH
 
-# https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/blob/main/config.json
+# config.json of both models at https://huggingface.co
 INNER = 4 * WIDTH
 HEADS = 12
 LAYERS = 6
@@ -23,7 +25,8 @@ MICROSOFT = "com.microsoft"
 class _Graph:
     """Collects the nodes, constants and weight names of one ONNX graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_blocks: bool) -> None:
+        self.in_blocks = in_blocks  # whether matrices are of 4 bits in blocks of 32, and not of 8 bits by columns
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
 
@@ -46,7 +49,15 @@ class _Graph:
         return name
 
     def dense(self, source: str, output: str, module: str, outputs: int, inputs: int) -> str:
-        """Multiply by a matrix of 8-bit integers. The runtime rounds `source` to 8 bits as well, with one scale."""
+        """Multiply by a matrix of 8-bit integers. The runtime rounds `source` to 8 bits as well, with one scale; where
+        the matrix is in blocks, with one for each block, too."""
+        if self.in_blocks:
+            blocks = inputs // e5.BLOCK
+            numbers = self.weight(f"{module}.weight.int4", outputs, blocks, e5.BLOCK // 2, data_type=TensorProto.UINT8)
+            factors = self.weight(f"{module}.weight.scale", outputs * blocks)
+            shape = {"K": inputs, "N": outputs, "bits": 4, "block_size": e5.BLOCK, "accuracy_level": 4}
+            bare = self.node("MatMulNBits", [source, numbers, factors], f"{output}_bare", domain=MICROSOFT, **shape)
+            return self.node("Add", [bare, self.weight(f"{module}.bias", outputs)], output)
         matrix = self.weight(f"{module}.weight.int8", inputs, outputs, data_type=TensorProto.INT8)
         weights = [matrix, self.weight(f"{module}.weight.scale", outputs), "", self.weight(f"{module}.bias", outputs)]
         return self.node("DynamicQuantizeMatMul", [source, *weights], output, domain=MICROSOFT)
@@ -80,22 +91,22 @@ class _Graph:
         return self.normalised_sum(narrow, mixed, f"{at}out", f"{module}.output.LayerNorm")
 
 
-def build() -> bytes:
-    """Build the serialised graph.
+def build(layers: int = LAYERS, *, in_blocks: bool = False) -> bytes:
+    """Build the serialised graph of a network of some layers.
 
     Its input `embedded`, float32 [1, t, WIDTH], is the sum of word, position and type embeddings: they are looked up
     outside the graph, so that the word table is never copied into the runtime. Its output `vector`, float32 [1, WIDTH],
     is the mean over the tokens, L2 norm 1. There is no mask, because there is no padding: `minilm.py` runs each text
     alone.
     """
-    graph = _Graph()
+    graph = _Graph(in_blocks=in_blocks)
     graph.ints("rows", [-1, WIDTH])
     graph.ints("axis1", [1])
     graph.node("Shape", ["embedded"], "shape")
     norm = [graph.weight(f"embeddings.LayerNorm.{part}", WIDTH) for part in ("weight", "bias")]
     graph.node("LayerNormalization", ["embedded", *norm], "normalised", epsilon=EPSILON)
     hidden = graph.node("Reshape", ["normalised", "rows"], "layer_in")
-    for number in range(LAYERS):
+    for number in range(layers):
         hidden = graph.encoder_layer(number, hidden)
     graph.node("Reshape", [hidden, "shape"], "last")
     graph.node("ReduceMean", ["last", "axis1"], "mean", keepdims=0)
@@ -117,3 +128,4 @@ def build() -> bytes:
 
 if __name__ == "__main__":
     GRAPH_FILE.write_bytes(build())
+    e5.GRAPH_FILE.write_bytes(build(e5.LAYERS, in_blocks=True))

@@ -1,0 +1,22 @@
+"""The embedders that run in this process, by name: which one a bench measures."""
+
+from typing import Final
+
+from composer.ports.models import Vectors
+from composer.settings import LOCAL_EMBEDDERS
+from composer.stores.models.e5 import MultilingualE5
+from composer.stores.models.minilm import MiniLM
+
+EMBEDDERS: Final = LOCAL_EMBEDDERS
+
+
+def embedder_named(name: str) -> MiniLM:
+    """The embedder of that name."""
+    return MiniLM() if name == EMBEDDERS[0] else MultilingualE5()
+
+
+async def embed_question(embedder: MiniLM, text: str) -> Vectors:
+    """The vector of a text to search with."""
+    embed = embedder.embed_questions if isinstance(embedder, MultilingualE5) else embedder.embed
+    vector: Vectors = (await embed([text]))[0]
+    return vector
