@@ -14,6 +14,27 @@ from bot.web.problems import SCHEMA, documented, header
 OF_CREDENTIALS: Final = (401, 403, 422, 429)  # whoever asks is told, too, that a parameter is not known
 OF_PARAMETERS: Final = (422,)
 OF_BODIES: Final = (400, 408, 413, 415, 422)
+# What is served beside these paths, by standards that have documents of their own.
+ABOUT: Final = """What Nexus remembers for a person, for them and for their AI tools. A key is sent as a bearer token.
+
+Beside these paths the same address serves:
+
+- MCP (streamable HTTP) at `/mcp`, for a tool's key or a token of OAuth.
+- OAuth 2.1 for AI tools: `/.well-known/oauth-protected-resource` and `/.well-known/oauth-authorization-server` say
+  where, with dynamic registration, PKCE (S256) and tokens that open `/mcp` alone.
+- The OpenAI API with memory added, for a key with the permission gateway: `/v1/chat/completions`, `/v1/responses`,
+  `/v1/embeddings` and `/v1/models`. Its errors are those of that API.
+"""
+# Bodies that fit, by the name of their schema.
+EXAMPLES: Final[Mapping[str, Any]] = {
+    "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
+    "NewEntry": {"content": "We deploy on Fridays.", "title": "Deploys", "tags": ["ops"]},
+    "NewKeyRequest": {"vendor": "claude", "name": "my laptop"},
+    "NewPersonInvitation": {"name": "Dana"},
+    "NewProject": {"name": "apollo"},
+    "NewTeam": {"name": "Ops"},
+    "QueryRequest": {"question": "When do we deploy?"},
+}
 
 
 def document(api: FastAPI) -> dict[str, Any]:
@@ -27,9 +48,14 @@ def document(api: FastAPI) -> dict[str, Any]:
             if isinstance(route, APIRoute) and operation_of(route) is not None
             for method in route.methods or ()
         }
+        made["info"]["description"] = ABOUT
+        made["servers"] = [{"url": api.state.nexus.app.settings.public_url or "/"}]
+        for name, example in EXAMPLES.items():
+            made["components"]["schemas"][name]["examples"] = [example]
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
                 _add_refusals(operation)
+                operation.setdefault("security", [])  # of a route that is open to anybody, not to be guessed
                 if (method.upper(), path) in counted:
                     _add_quota(operation)
         api.openapi_schema = made

@@ -8,13 +8,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx2
+import jsonschema_rs
 import pytest
 from fastapi import FastAPI, Response
 from pydantic import BaseModel
 
 from bot.web.app import web_app
-from bot.web.document import document
+from bot.web.document import EXAMPLES, document
 from bot.web.event_stream import EVENT_STREAM, event
+from bot.web.gateway.errors import GATEWAY_PATHS
 from bot.web.metrics import Metrics
 from bot.web.problems import documented, header, problem
 from composer.settings import Settings
@@ -102,5 +104,18 @@ def test_the_document_says_of_every_route_what_opens_it_and_names_it_once() -> N
     assert all(re.fullmatch("[A-Za-z]+", name) for name in told["components"]["schemas"]), "two of one name"
     assert told["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     for (method, path), operation in operations.items():
-        assert ("security" in operation) == path.startswith("/v1/"), (method, path)
+        assert bool(operation["security"]) == path.startswith("/v1/"), (method, path)
         assert ("401" in operation["responses"]) == path.startswith("/v1/"), (method, path)
+
+
+def test_the_document_says_where_it_is_served_what_else_is_and_shows_bodies_that_fit() -> None:
+    told = document(an_app())
+    assert told["servers"] == [{"url": "/"}]
+    for path in ("/mcp", "/.well-known/oauth-authorization-server", *(f"`{path}`" for path in GATEWAY_PATHS)):
+        assert path in told["info"]["description"], path
+    schemas = told["components"]["schemas"]
+    for name in EXAMPLES:
+        validator = jsonschema_rs.validator_for({**schemas[name], "components": told["components"]})
+        for example in schemas[name]["examples"]:
+            validator.validate(example)
+            assert set(example) <= set(schemas[name]["properties"]), name
