@@ -113,6 +113,13 @@
     if (event.target.id === "find") event.target.close();
   });
 
+  // Of a month that is wider than the screen, its latest days are shown first.
+  document.addEventListener("DOMContentLoaded", () => {
+    const days = document.querySelector(".bars");
+    const chosen = days?.querySelector("[aria-current]") ?? [...(days?.querySelectorAll("a:has(rect)") ?? [])].pop();
+    if (chosen) days.scrollLeft = chosen.offsetLeft - days.clientWidth + chosen.clientWidth + 40;
+  });
+
   // The map: a point is opened beside it, and the wheel, a drag and buttons show a part of it.
   document.addEventListener("DOMContentLoaded", () => {
     const map = document.querySelector("svg.points");
