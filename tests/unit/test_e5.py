@@ -15,7 +15,7 @@ from composer.ports.models import UsageAccount, WorkKind
 from composer.settings import Settings
 from composer.stores.models import e5, e5_centres
 from composer.stores.models.configured import configured_embedder
-from composer.stores.models.e5 import OTHER, QUESTION, MultilingualE5, Pieces
+from composer.stores.models.e5 import PASSAGE, QUESTION, MultilingualE5, Pieces
 from composer.stores.models.minilm import without_surrogates
 from composer.usage.embedding import EmbeddingMeter
 from tests.unit.test_minilm import erf
@@ -49,7 +49,7 @@ def test_a_long_text_has_a_bounded_number_of_pieces() -> None:
 
 def reference(text: str) -> Floats:
     """The vector by BERT as described in its paper, in numpy and 32 bits, before the middle is taken off."""
-    weights = e5.Weights(e5.packaged_file())
+    weights = e5.PackedWeights(e5.packaged_file())
     values: dict[str, Any] = weights.values()
 
     def dense(x: Floats, module: str) -> Floats:
@@ -67,7 +67,7 @@ def reference(text: str) -> Floats:
 
     x = weights.words(weights.pieces.ids(text))
     x = norm(x + weights.positions()[: len(x)], "embeddings.LayerNorm")
-    for number in range(e5.LAYERS):
+    for number in range(e5.E5_LAYERS):
         at = f"encoder.layer.{number}."
         joined = dense(x, f"{at}attention.self.query+key+value")
         q, k, v = (part.reshape(len(x), 12, 32).transpose(1, 0, 2) for part in np.split(joined, 3, axis=1))
@@ -95,7 +95,7 @@ def test_vectors_are_those_of_a_plain_forward_pass() -> None:
         "word " * 300,
         "lone \ud800",
     ):
-        vector, expected = model.raw_vector(f"{OTHER}{text}"), reference(without_surrogates(f"{OTHER}{text}"))
+        vector, expected = model.raw_vector(f"{PASSAGE}{text}"), reference(without_surrogates(f"{PASSAGE}{text}"))
         assert float(np.dot(vector, expected)) > 0.998
 
 
@@ -164,4 +164,4 @@ async def test_missing_weights_are_reported_in_one_sentence(monkeypatch: pytest.
 
 def test_the_committed_graph_equals_what_its_source_builds() -> None:
     graph = pytest.importorskip("composer.stores.models.minilm_graph", reason="onnx is a development package")
-    assert graph.build(e5.LAYERS, in_blocks=True) == e5.GRAPH_FILE.read_bytes()
+    assert graph.build(e5.E5_LAYERS, in_blocks=True) == e5.GRAPH_FILE.read_bytes()

