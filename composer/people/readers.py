@@ -102,6 +102,12 @@ def readers_of_project(slug: str, *, isolated: bool) -> list[WhoReads]:
     return [*found, WhoReads(False, "Rooms outside the project", "it was stored for the project"), _ADMINS_OUTSIDE]
 
 
+TEAM_READERS: Final = (
+    WhoReads(True, "The team's members", "over the API, with their tools"),
+    WhoReads(True, "Whose it is", "in their DMs and sessions, too"),
+    WhoReads(False, "Every room", "entries are used in no room"),
+    WhoReads(False, "Admins who are no members", "they see figures, never these words"),
+)
 _ADMINS_OUTSIDE: Final = WhoReads(False, "Admins who are no members", "they see figures, never these words")
 _ROOMS_OF_ENTRY: Final = WhoReads(False, "Every room", "entries are used in no room")
 

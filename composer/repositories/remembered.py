@@ -50,8 +50,33 @@ class KeptMemory:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ReadableChange:
+    """Something that was written or changed for a team or a project, set, decided, or retired by `author`."""
+
+    id: uuid.UUID
+    namespace: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    vendors: tuple[str, ...]
+    kind: str
+    text: str
+    author: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TeamJoin:
+    """Somebody (`author`) who joined a team. `id` is that of the user."""
+
+    id: uuid.UUID
+    namespace: str
+    author: str
+    at: datetime
+
+
 class Remembered:
-    """Reads of what rooms and projects remember. But for `about`, each takes a Readable."""
+    """Reads of what rooms and projects remember. But for `about` and `joins`, each takes a Readable."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
@@ -82,6 +107,22 @@ class Remembered:
             limit=limit,
         )
         return [each for each in found if readable.admits(each)]
+
+    async def changes(self, readable: Readable, since: datetime, now: datetime, limit: int) -> list[ReadableChange]:
+        """What was lately written for teams and projects, set and decided, that a viewer may read, newest first."""
+        found = await self._sql.fetch_as(
+            ReadableChange,
+            "changes_readable",
+            **readable_parameters(readable),
+            since=since,
+            now=now,
+            limit=limit,
+        )
+        return [each for each in found if readable.admits(each)]
+
+    async def joins(self, teams: Sequence[uuid.UUID], since: datetime, limit: int) -> list[TeamJoin]:
+        """Who joined these teams lately, of which the caller is a member, newest first."""
+        return await self._sql.fetch_as(TeamJoin, "team_joins", team_ids=list(teams), since=since, limit=limit)
 
     async def message_days(self, readable: Readable, room: uuid.UUID, starts: Sequence[datetime]) -> list[int]:
         """How many of people's messages a viewer may read of each day in a room and its public threads. `starts`: when

@@ -59,3 +59,44 @@ WHERE c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id) AND
       AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
 GROUP BY 1
 ORDER BY 1
+
+-- name: changes_readable
+-- List what was lately written for teams and projects, set and decided, as far as one viewer may read it, newest first. Of a
+-- decision that was retired, who did that.
+SELECT * FROM (
+    SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors,
+           CASE WHEN updated_at IS NULL THEN 'written' ELSE 'changed' END AS kind, coalesce(title, left(text, 400)) AS text,
+           author, coalesce(updated_at, created_at) AS at
+    FROM memories
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND (starts_with(namespace, 'team:') OR starts_with(namespace, 'project:'))
+          AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor)
+          AND coalesce(updated_at, created_at) >= :since AND trashed_at IS NULL AND superseded_by IS NULL
+          AND merged_into IS NULL AND (expires_at IS NULL OR expires_at > :now)
+    UNION ALL
+    SELECT id, namespace, visibility, user_id, '{*}', 'fact', key || ' = ' || (value #>> '{}'), author,
+           valid_from
+    FROM facts
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+          AND valid_from >= :since AND valid_from <= :now
+    UNION ALL
+    SELECT id, namespace, visibility, user_id, '{*}',
+           CASE state WHEN 'pinned' THEN 'decision' WHEN 'proposed' THEN 'proposal' ELSE 'retired' END, text,
+           CASE state WHEN 'retired' THEN coalesce(settled_by, author) ELSE author END, coalesce(retired_at, decided_at)
+    FROM landmarks
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+          AND coalesce(retired_at, decided_at) >= :since
+) AS changes
+ORDER BY at DESC, id
+LIMIT :limit
+
+-- name: team_joins
+-- List who joined teams lately, newest first.
+SELECT m.user_id AS id, 'team:' || m.team_id AS namespace, u.name AS author, m.joined_at AS at
+FROM team_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+WHERE m.tenant_id = :tenant_id AND m.team_id = ANY (:team_ids::uuid[]) AND m.joined_at >= :since
+ORDER BY m.joined_at DESC, m.user_id
+LIMIT :limit

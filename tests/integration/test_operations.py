@@ -42,6 +42,7 @@ NOT_COUNTED: Final = (
     "/v1/teams",
     "/v1/invites",
     "/v1/people",
+    "/v1/activity",
     "/v1/rooms",  # what is in a room is no entry
     "/v1/projects",
     "/v1/agent/teams",

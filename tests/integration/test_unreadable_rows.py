@@ -132,6 +132,7 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "messages of days": await tx.remembered.message_days(
                 scene.readable, scene.conversation.id, [EARLIEST, NOW - timedelta(days=1), NOW + timedelta(days=1)]
             ),
+            "changes": await tx.remembered.changes(scene.readable, EARLIEST, NOW, LIMIT),
             "facts": await tx.facts.find(scene.readable, NOW),
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),

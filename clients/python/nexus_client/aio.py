@@ -348,6 +348,10 @@ class AsyncNexus:
         """GET /v1/projects/{id}/landmarks: its decisions"""
         return await self._items(f"/v1/projects/{_part(project)}/landmarks")
 
+    async def activity(self) -> list[dict[str, Any]]:
+        """GET /v1/activity: what others lately shared, set and decided."""
+        return await self._items("/v1/activity")
+
     async def people(self, q: str) -> list[dict[str, Any]]:
         """GET /v1/people: whom one may invite, by how a word of their name begins."""
         return cast(list[dict[str, Any]], (await self.request("GET", "/v1/people", params={"q": q}))["items"])

@@ -127,6 +127,13 @@ def _take(browser: Any, link: str) -> None:
     page.keyboard.type("launch")
     page.wait_for_selector("#found a:has-text('launch')")
     _picture(page, "find")
+
+    page.goto(f"{base}/team")
+    page.fill("#new input[name=name]", "Operations")
+    page.click("#new button")
+    page.wait_for_selector(".place h1")
+    page.goto(f"{base}/team")
+    _picture(page, "team")
     page.set_viewport_size(NARROW)
     page.goto(f"{base}/memory")
     _picture(page, "memory-390")

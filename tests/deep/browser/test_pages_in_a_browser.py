@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from composer.entries import teams
 from composer.model import Trust
 from composer.visibility import Grants
 from tests.deep.browser.conftest import SIZES, Window, Windows
@@ -16,7 +17,7 @@ ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
     *("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/memory?view=table&tag=ops"),
     *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import", "/memory/empty"),
-    *("/waiting", "/tools", "/usage", "/privacy", "/rooms"),
+    *("/waiting", "/tools", "/usage", "/privacy", "/rooms", "/team"),
 )
 VIEWS: Final = {
     "general": (
@@ -27,6 +28,7 @@ VIEWS: Final = {
         "?view=memories",
         "?month=2020-01-01",
     ),
+    "Operations": ("", "?view=people", "?view=people&q=bo"),
     "apollo": ("", "?view=facts", "?view=entries", "?view=people", "?view=people&q=bo"),
 }
 BITES: Final = (
@@ -47,6 +49,8 @@ async def filled(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus landmark add The launch is on Thursday --yes", **ROOM)
     await harness.ask("alice", "what do I prefer?", **DM)
     await Hub(harness).write("alice", "We deploy on Fridays", tags=["ops"], kind="procedural")
+    async with Hub(harness).request("alice") as (tx, access):
+        await teams.create(tx, access, "Operations", "made", harness.clock.now())
     await proposed(harness)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
 
@@ -80,7 +84,7 @@ async def test_pages_are_for_everybody_s_eyes(
         wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0, f"{path} is wider than the window"
     for place, views in VIEWS.items():
-        await window.open("/rooms")
+        await window.open("/team" if place == "Operations" else "/rooms")
         await window.tab.click(f".places a:has-text('{place}')")
         await window.tab.wait_for_selector(".place h1")
         path = window.tab.url.removeprefix(window.url)
