@@ -48,6 +48,8 @@ NOT_COUNTED: Final = (
     "/v1/agent/teams",
     "/v1/agent/projects",
     "/v1/logout",
+    "/v1/chat/turns/{turn}/rating",
+    "/v1/chat/turns/{turn}/stop",
     "/v1/export",  # all that is stored of a person is never limited
 )
 
