@@ -69,6 +69,14 @@ def acting_for(
         _current.reset(token)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wait:
+    """Who waits for so many places."""
+
+    place: asyncio.Future[None]
+    amount: int
+
+
 class Places:
     """Places of one kind, `most` at once: a person has at most half of them, a tenant three quarters, and the
     background work of all tenants together half, unless nothing else is done there (`is_background`). Others wait; who
@@ -88,7 +96,7 @@ class Places:
         self._background = 0
         self._holders = set[asyncio.Task[object] | None]()
         # Whoever had none for longest stands first, among tenants and among those of one.
-        self._waiting: dict[uuid.UUID | None, dict[Party, deque[asyncio.Future[None]]]] = {}
+        self._waiting: dict[uuid.UUID | None, dict[Party, deque[_Wait]]] = {}
 
     @property
     def taken(self) -> int:
@@ -100,68 +108,69 @@ class Places:
         """How many wait for one."""
         return sum(len(line) for lines in self._waiting.values() for line in lines.values())
 
-    def has_one_for(self, party: Party) -> bool:
-        """Whether somebody would get one at once."""
+    def has_one_for(self, party: Party, amount: int = 1) -> bool:
+        """Whether somebody would get so many at once."""
         return (
-            self._free > 0
-            and self._tenants[party.tenant] < self._of_tenant
-            and (party.person is None or self._people[party.tenant, party.person] < self._of_person)
-            and not (party.background and self._background >= self._of_background)
+            amount <= self._free
+            and self._tenants[party.tenant] + amount <= self._of_tenant
+            and (party.person is None or self._people[party.tenant, party.person] + amount <= self._of_person)
+            and not (party.background and self._background + amount > self._of_background)
         )
 
     @asynccontextmanager
-    async def take(self, tenant: uuid.UUID | None = None) -> AsyncIterator[None]:
-        """Hold a place within this block, for whom work is done now (`current_party`). Raises Unavailable where it
-        takes too long to get one."""
+    async def take(self, tenant: uuid.UUID | None = None, amount: int = 1) -> AsyncIterator[None]:
+        """Hold a place, or several, within this block, for whom work is done now (`current_party`). Raises Unavailable
+        where it takes too long to get them. More than a person's half are never given."""
         task = asyncio.current_task()
         if task in self._holders:
             yield
             return
         party = current_party(tenant)
-        await self._wait(party)
+        await self._wait(party, amount)
         self._holders.add(task)
         try:
             yield
         finally:
             self._holders.discard(task)
-            self._give_back(party)
+            self._give_back(party, amount)
 
-    async def _wait(self, party: Party) -> None:
-        if self.has_one_for(party):  # then nobody waits who might have it: they would have got it
-            self._count(party, 1)
+    async def _wait(self, party: Party, amount: int) -> None:
+        if self.has_one_for(party, amount) and party not in self._waiting.get(party.tenant, ()):
+            self._count(party, amount)
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(party.tenant, {}).setdefault(party, deque()).append(place)
+        wait = _Wait(place, amount)
+        self._waiting.setdefault(party.tenant, {}).setdefault(party, deque()).append(wait)
         try:
             async with asyncio.timeout(None if party.background else self._seconds):
                 await place
         except BaseException as error:
             if not place.cancelled():  # it came together with what ends the wait
-                self._give_back(party)
+                self._give_back(party, amount)
             else:
-                self._leave(party, place)
+                self._leave(party, wait)
             if isinstance(error, TimeoutError):
                 raise Unavailable(BUSY) from error
             raise
 
-    def _leave(self, party: Party, place: asyncio.Future[None]) -> None:
+    def _leave(self, party: Party, wait: "_Wait") -> None:
         lines = self._waiting.get(party.tenant, {})
-        if place in (line := lines.get(party, deque())):
-            line.remove(place)
+        if wait in (line := lines.get(party, deque())):
+            line.remove(wait)
             if not line:
                 del lines[party]
             if not lines:
                 del self._waiting[party.tenant]
 
-    def _give_back(self, party: Party) -> None:
-        self._count(party, -1)
+    def _give_back(self, party: Party, amount: int) -> None:
+        self._count(party, -amount)
         while (next_ := self._next()) is not None:
             lines = self._waiting.pop(next_.tenant)
             line = lines.pop(next_)
-            place = line.popleft()
-            if not place.cancelled():
-                place.set_result(None)
-                self._count(next_, 1)
+            wait = line.popleft()
+            if not wait.place.cancelled():
+                wait.place.set_result(None)
+                self._count(next_, wait.amount)
             if line:
                 lines[next_] = line  # behind the others
             if lines:
@@ -170,7 +179,8 @@ class Places:
     def _next(self) -> Party | None:
         """Who is next; None where nobody waits who may have a place."""
         for tenant in sorted(self._waiting, key=lambda each: self._tenants[each]):
-            if found := [each for each in self._waiting[tenant] if self.has_one_for(each)]:
+            lines = self._waiting[tenant]
+            if found := [each for each, line in lines.items() if self.has_one_for(each, line[0].amount)]:
                 return min(found, key=lambda each: self._people[each.tenant, each.person])
         return None
 

@@ -41,6 +41,7 @@ REQUESTS_AT_ONCE: Final = 256  # of all who have a credential, open streams too
 PLACE_SECONDS: Final = 5.0  # for a request to begin where others are in progress
 WORK_AT_ONCE: Final = 8  # requests that only read: more would only take turns on one processor
 WORK_SECONDS: Final = 15.0
+BODIES_MIB: Final = 128  # of long bodies at once, which are held in memory several times over
 WATCHING_AT_ONCE: Final = 400  # pages that are open in front of somebody, and are told of changes
 DOCUMENT: Final = "/openapi.json"
 # Asked by machines inside under any name (health), or only by who signs (Slack).
@@ -147,6 +148,7 @@ def _state(
         Places(REQUESTS_AT_ONCE, PLACE_SECONDS),
         Places(WORK_AT_ONCE, WORK_SECONDS),
         Places(WATCHING_AT_ONCE, PLACE_SECONDS),
+        Places(BODIES_MIB, PLACE_SECONDS),
         ApiSessions(app),
         McpEndpoint(app),
         Gateway(app),

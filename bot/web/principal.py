@@ -4,6 +4,7 @@ Identity comes from the credential alone. Here it is also decided who may use wh
 PATHS_OF_TOOLS, a person all of them.
 """
 
+import math
 from contextlib import AsyncExitStack
 from typing import Annotated, Final
 
@@ -26,6 +27,9 @@ PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", 
 READING_PATHS: Final = ("/v1/query", RESOURCE_PATH)  # what is read by another method than GET
 NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
 
+
+MIB: Final = 2**20
+MOST_MIB: Final = 32  # of one body
 
 _ADMITTED: Final = "admitted"  # of the state of a request: who asks, where that is known before its body is read
 # For the document of the API alone: who asks is decided below.
@@ -74,8 +78,20 @@ class KeyedRoute(JsonRoute):
         """Find out who asks, before the body is read and after it."""
         nexus: WebState = request.app.state.nexus
         await known_principal(request, nexus)
+        await hold_body(request, nexus)
         await request.body()
         setattr(request.state, _ADMITTED, await principal_of(request, nexus))
+
+
+async def hold_body(request: Request, nexus: WebState) -> None:
+    """Hold the room that a long body takes, before it is read and until the request is answered: MiB, as many as the
+    request says, or the most where it does not. Raises Unavailable where whoever asks, or everybody, has too many in
+    progress for too long."""
+    length = request.headers.get("content-length")
+    declared = int(length) if length is not None else MOST_MIB * MIB if "transfer-encoding" in request.headers else 0
+    if declared > MIB:
+        amount = min(math.ceil(declared / MIB), MOST_MIB)  # what is longer is refused where it is read
+        await request.state.held.enter_async_context(nexus.bodies.take(amount=amount))
 
 
 async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None:

@@ -20,7 +20,8 @@ from composer.shares import Places
 class WebState:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
     `fair_use` counts requests, and each in progress holds one of the `places`, and one of those for `work` if it only
-    reads; an open page that is told of changes holds one of those for `watching` in place of them; `sessions` answers
+    reads; an open page that is told of changes holds one of those for `watching` in place of them; long
+    bodies take `bodies`, one for each MiB; `sessions` answers
     what people say; `mcp` serves MCP clients; `gateway` passes requests on to model servers; `slack` takes Slack's
     events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth`
     signs in AI tools, where a public URL is set."""
@@ -32,6 +33,7 @@ class WebState:
     places: Places
     work: Places
     watching: Places
+    bodies: Places
     sessions: ApiSessions
     mcp: McpEndpoint
     gateway: Gateway

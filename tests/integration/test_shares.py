@@ -10,6 +10,7 @@ import asyncpg
 import httpx2
 import pytest
 
+from bot.web import app as app_of_routes
 from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
@@ -26,6 +27,7 @@ from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.models.tokens import tokenizer_for
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.databases import service_url
+from tests.support.gateway import gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
@@ -206,6 +208,42 @@ async def test_who_waits_too_long_for_a_connection_is_told_when_to_try_again(
         assert (await client.get("/v1/entries", headers=bearer(key))).status_code == 200
 
 
+async def test_long_bodies_of_one_person_take_half_of_the_room_and_the_next_one_is_told_when_to_come_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_of_routes, "PLACE_SECONDS", 0.05)
+    whole = asyncio.Event()
+
+    async def body(size: int) -> AsyncIterator[bytes]:
+        yield b" "
+        await whole.wait()
+        yield b"x" * (size - 1)
+
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url, timeout=60) as http:
+
+        async def send(key: str, path: str = "/v1/chat/completions", size: int = 18 * 2**20) -> httpx2.Response:
+            headers = {**bearer(key), "Content-Type": "application/json", "Content-Length": str(size)}
+            return await http.post(path, content=body(size), headers=headers)
+
+        keys = [await key_of(stage.harness, "alice", vendor) for vendor in ("cursor", "claude", "codex")]
+        own, others = await key_of(stage.harness, "alice"), await key_of(stage.harness, "zoe", workspace="other")
+        held = stage.web.bodies
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(send(key)) for key in keys]
+            await until(lambda: held.taken == 54)
+            for path, key in (("/v1/chat/completions", keys[0]), ("/v1/entries/import", own)):
+                headers = {**bearer(key), "Content-Type": "application/json"}
+                refused = await http.post(path, content=b" " * 18 * 2**20, headers=headers)
+                assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
+            short = {"model": "gpt-5", "messages": [{"role": "user", "content": "hi"}]}
+            assert (await http.post("/v1/chat/completions", json=short, headers=bearer(keys[0]))).status_code == 200
+            sent.append(group.create_task(send(others, "/v1/entries/import", 30 * 2**20)))
+            await until(lambda: held.taken == 84)
+            whole.set()
+        assert {task.result().status_code for task in sent} == {400}, "they are read, and no JSON"
+        assert (held.taken, held.waiting) == (0, 0)
+
+
 @asynccontextmanager
 async def _served(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
     served = web_app(harness.app, Metrics([]), {}, None)
@@ -220,9 +258,9 @@ def parties(monkeypatch: pytest.MonkeyPatch) -> set[Party]:
     found: set[Party] = set()
     take = Places.take
 
-    def noted(places: Places, tenant: uuid.UUID | None = None) -> Any:
+    def noted(places: Places, tenant: uuid.UUID | None = None, amount: int = 1) -> Any:
         found.add(current_party(tenant))
-        return take(places, tenant)
+        return take(places, tenant, amount)
 
     monkeypatch.setattr(Places, "take", noted)
     return found

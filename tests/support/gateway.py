@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from bot.web.state import WebState
 from composer.settings import GatewaySettings, Settings
 from composer.settings.server_urls import ServerUrl
 from tests.support.api import key_of
@@ -38,6 +39,7 @@ class GatewayStage:
     harness: AppHarness
     upstream: Upstream
     url: str
+    web: WebState
 
     @property
     def hub(self) -> Hub:
@@ -78,6 +80,6 @@ async def gateway_stage(
         options = {"model": update.pop("chat_model")} if "chat_model" in update else {}
         async with (
             open_harness(settings.model_copy(update=update), **options) as harness,
-            served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+            served_at(served := web_app(harness.app, Metrics([]), {}, None)) as url,
         ):
-            yield GatewayStage(harness, upstream, url)
+            yield GatewayStage(harness, upstream, url, served.state.nexus)

@@ -220,3 +220,31 @@ async def test_a_task_acts_for_whom_it_was_begun_and_nobody_else_is_told() -> No
 
 async def _party() -> Party:
     return current_party()
+
+
+async def test_who_needs_several_places_waits_until_as_many_are_free_and_counts_as_many() -> None:
+    places, order = Places(8), list[str]()
+    ends = {name: asyncio.Event() for name in ("first", "second", "third", "other")}
+
+    async def hold(name: str, tenant: uuid.UUID, person: uuid.UUID, amount: int) -> None:
+        with acting_for(tenant, person):
+            async with places.take(amount=amount):
+                order.append(name)
+                await ends[name].wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(hold("first", RED, ANN, 3))
+        group.create_task(hold("second", RED, ANN, 2))
+        await _settled()
+        group.create_task(hold("third", RED, ANN, 1))
+        group.create_task(hold("other", BLUE, BOB, 4))
+        await _settled()
+        assert (order, places.taken) == (["first", "other"], 7), (
+            "the third is behind the second: both are of one person"
+        )
+        ends["first"].set()
+        await _settled()
+        assert (order, places.taken) == (["first", "other", "second", "third"], 7)
+        for end in ends.values():
+            end.set()
+    assert (places.taken, places.waiting) == (0, 0)

@@ -11,7 +11,7 @@ from bot.web.dependencies import Nexus
 from bot.web.gateway.caller import GatewayCaller
 from bot.web.limits import address_of
 from bot.web.metering import counts_as
-from bot.web.principal import gateway_key_of, principal_of
+from bot.web.principal import gateway_key_of, hold_body, principal_of
 from bot.web.problems import RequestRefused
 from bot.web.router import Router
 from composer.errors import Refused
@@ -46,6 +46,7 @@ async def _caller(request: Request, nexus: Nexus, _: Annotated[None, Depends(_re
     upstream = nexus.app.settings.upstream_of(found.tenant)
     if upstream is None:
         raise RequestRefused(404)
+    await hold_body(request, nexus)
     return GatewayCaller(found.tenant_id, found.id, upstream, principal)
 
 
