@@ -5,7 +5,7 @@ import gc
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -14,6 +14,7 @@ from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import SlackHttp
 from bot.web.connected import Connected
+from bot.web.jobs import JobSchedule
 from bot.web.metrics import Metrics
 from composer.app import App
 from composer.errors import BadInput, Unavailable, for_operator
@@ -28,6 +29,13 @@ ANSWER_SECONDS: Final = 14.0  # for answers in progress
 CLOSE_SECONDS: Final = 4.0  # for the adapters to close their connections
 Run = Callable[[], Coroutine[Any, Any, None]]
 Adapter = DiscordAdapter | SlackAdapter
+
+
+class ServedSchedule(JobSchedule, Protocol):
+    """The jobs of the process, with what was begun by hand."""
+
+    async def close(self) -> None:
+        """Stop what was begun by hand."""
 
 
 def chosen(settings: Settings, requested: set[str]) -> set[str]:
@@ -64,15 +72,18 @@ async def serve(
     metrics: Metrics | None = None,
     *,
     started: Run | None = None,
+    offered: ServedSchedule | None = None,
 ) -> None:
     """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until cancelled.
-    `started` is run once all are connected.
+    `started` is run once all are connected; `offered` are the jobs that admins may start on the web port.
 
     Answers in progress are then finished; those that take too long are left to the next process. Raises Misconfigured
     when a platform refuses to let us in at the start.
     """
     async with AsyncExitStack() as stack:
-        platforms, port = await _open(app, adapters, stack, metrics)
+        if offered is not None:
+            stack.push_async_callback(offered.close)
+        platforms, port = await _open(app, adapters, stack, metrics, offered)
         await _check_cache(app, say)
         gc.collect()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -123,7 +134,11 @@ async def _check_cache(app: App, say: Callable[[str], None]) -> None:
 
 
 async def _open(
-    app: App, adapters: set[str], stack: AsyncExitStack, metrics: Metrics | None
+    app: App,
+    adapters: set[str],
+    stack: AsyncExitStack,
+    metrics: Metrics | None,
+    offered: ServedSchedule | None = None,
 ) -> tuple[list[Adapter], list[str]]:
     """The adapters to run, and what to say of the web port. Raises Misconfigured."""
     platforms: list[Adapter] = []
@@ -144,7 +159,7 @@ async def _open(
     from bot.web.app import web_app  # noqa: PLC0415 - FastAPI and uvicorn take half a second
     from bot.web.server import open_port  # noqa: PLC0415 - as above
 
-    served = web_app(app, metrics, connected, slack_http)
+    served = web_app(app, metrics, connected, slack_http, jobs=offered)
     return platforms, [f"web on {await open_port(app.settings, served, stack)}"]
 
 

@@ -15,14 +15,12 @@ from composer.layers.retrieval_settings import (
     KEEP_DAYS_HELP,
     RETRIEVAL_SETTINGS,
     find_setting,
-    parse_value,
-    with_overrides,
 )
 from composer.layers.semantic import Retrieval
+from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
 from composer.rights.table import Act
 from composer.text.terms import terms
 
-RESET: Final = "default"
 MAX_SHOWN_HISTORY: Final = 20  # replaced memories in one answer
 
 _KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
@@ -35,11 +33,11 @@ _KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
 )
 _VALUE: Final = parameters.word(
     "value",
-    f"its new value; {RESET} restores the value from nexus.toml",
+    f"its new value; {AS_CONFIGURED} restores the value from nexus.toml",
     str,
     required=False,
     kind=ParameterKind.SETTING_VALUE,
-    label=f"VALUE|{RESET}",
+    label=f"VALUE|{AS_CONFIGURED}",
 )
 _WORDS: Final = parameters.text("words", "words to search for in replaced memories")
 
@@ -50,19 +48,17 @@ async def _settings(call: Call) -> CommandAnswer:
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
         if key is not None and value is not None:
-            stored_key = retrieval_settings.STORED_PREFIX + key.name
-            if value.lower() == RESET:
-                await tx.settings.reset(stored_key)
-            else:
-                await tx.settings.set(stored_key, parse_value(key.name, value), call.now)
-        chosen = with_overrides(configured, await tx.settings.all())
+            await change_retrieval(tx, key.name, value, call.now)
+        chosen = await chosen_retrieval(tx, configured)
     lines = [_line(name, chosen, configured) for name in ([key.name] if key else RETRIEVAL_SETTINGS)]
     if value is not None:
         lines.append("It applies from the next question on.")
     elif key is None:
         days = call.app.settings.keep_days_of(call.workspace.tenant)
         lines.append(f"{KEEP_DAYS} = {'for ever' if days is None else days}  (in nexus.toml)  {KEEP_DAYS_HELP}")
-        lines.append(f"To change one: {PREFIX} settings top_k 20. To undo that: {PREFIX} settings top_k {RESET}")
+        lines.append(
+            f"To change one: {PREFIX} settings top_k 20. To undo that: {PREFIX} settings top_k {AS_CONFIGURED}"
+        )
     return CommandAnswer("\n".join(lines))
 
 

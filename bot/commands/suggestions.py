@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bot.commands.parameters import ForgetScope, Parameter, ParameterKind
-from bot.commands.retrieval import RESET
 from bot.commands.structured import short_id
 from bot.commands.table import COMMANDS, parse
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES
+from composer.layers.tenant_settings import AS_CONFIGURED
 from composer.model import ConversationKind, Incoming
 from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
@@ -80,7 +80,7 @@ async def _values(
         case ParameterKind.SETTING_VALUE:
             key = RETRIEVAL_SETTINGS.get(before[0]) if before else None
             values = () if key is None or key.maximum else STRATEGIES
-            return [Suggestion(value, value) for value in (*values, RESET)]
+            return [Suggestion(value, value) for value in (*values, AS_CONFIGURED)]
         case ParameterKind.PROJECT | ParameterKind.FACT_KEY | ParameterKind.LANDMARK:
             async with app.database.transaction(workspace.tenant_id, "read") as tx:
                 return await _stored_names(tx, app, workspace, incoming, kind)

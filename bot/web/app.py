@@ -19,6 +19,7 @@ from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.gateway.gateway import Gateway
+from bot.web.jobs import JobSchedule
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metering import operation_of
@@ -28,6 +29,7 @@ from bot.web.oauth.metadata import CONSENT, PROTECTED_RESOURCE, REGISTER, RESOUR
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.pages import joining, memory_acts
+from bot.web.pages.rendering import error_page
 from bot.web.problems import add_problems, documented
 from bot.web.routes import exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
@@ -84,10 +86,13 @@ def web_app(
     connected: Mapping[str, Connected],
     slack_http: SlackHttp | None,
     documents: ClientDocuments | None = None,
+    *,
+    jobs: JobSchedule | None = None,
 ) -> FastAPI:
     """The app that serves a running Nexus. `connected` says of each platform whether it is connected;
-    `slack_http` takes Slack's events, where they come by HTTP; `documents` fetches what apps say of themselves."""
-    nexus = _state(app, metrics, connected, slack_http, documents)
+    `slack_http` takes Slack's events, where they come by HTTP; `documents` fetches what apps say of themselves; `jobs`
+    are those that admins see and start."""
+    nexus = _state(app, metrics, connected, slack_http, documents, jobs)
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
@@ -113,7 +118,7 @@ def web_app(
     )
     api.state.nexus = nexus
     api.router.route_class = JsonRoute
-    add_problems(api)
+    add_problems(api, error_page)
     api.openapi = lambda: document(api)  # type: ignore[method-assign]
     return api
 
@@ -138,6 +143,7 @@ def _state(
     connected: Mapping[str, Connected],
     slack_http: SlackHttp | None,
     documents: ClientDocuments | None,
+    jobs: JobSchedule | None,
 ) -> WebState:
     settings = app.settings
     return WebState(
@@ -155,4 +161,5 @@ def _state(
         slack_http,
         None if settings.openid is None else OpenIdProvider(settings.openid),
         None if settings.public_url is None else OAuthServer(app, settings.public_url, documents),
+        jobs,
     )

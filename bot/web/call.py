@@ -75,6 +75,13 @@ class ApiCall:
             yield tx, _in_project(access, project)
 
     @asynccontextmanager
+    async def recording(self) -> AsyncIterator[tuple[Transaction, EntryAccess]]:
+        """The same for what is read and noted in the audit log."""
+        who = self.principal
+        async with self.app.database.transaction(who.tenant_id) as tx:
+            yield tx, await access_for_reading(tx, who.tenant_id, who.user, who.reads_as, who.permissions)
+
+    @asynccontextmanager
     async def writing(
         self, project: str | None = None, *, alone: bool = False
     ) -> AsyncIterator[tuple[Transaction, EntryAccess]]:

@@ -3,7 +3,7 @@
 `detail` is one plain sentence. It holds no traceback, no secret and nothing of what others wrote.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -162,8 +162,8 @@ def invalid_sentence(errors: Sequence[Any]) -> str:
     return f"The {first['loc'][0]} of the request is wrong: {said[:1].lower()}{said[1:]}."
 
 
-def add_problems(api: FastAPI) -> None:
-    """Let an app answer every error by a problem."""
+def add_problems(api: FastAPI, as_page: Callable[[Request, int, str], Response] | None = None) -> None:
+    """Let an app answer every error by a problem; `as_page` makes what a browser shows at an address of nothing."""
 
     async def known(_: Request, error: Exception) -> Response:
         assert isinstance(error, NexusError)
@@ -176,6 +176,8 @@ def add_problems(api: FastAPI) -> None:
             headers["Allow"] = ", ".join(allowed(api, request))
         if isinstance(error, RequestRefused):
             return problem(error.status_code, error.detail, headers, code=error.code)
+        if as_page is not None and error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+            return as_page(request, 404, SENTENCES[404])
         return problem(error.status_code, "", headers)
 
     async def invalid(_: Request, error: Exception) -> Response:

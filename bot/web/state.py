@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bot.slack.signed_http import SlackHttp
 from bot.web.connected import Connected
 from bot.web.gateway.gateway import Gateway
+from bot.web.jobs import JobSchedule
 from bot.web.limits import FairUse
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metrics import Metrics
@@ -24,7 +25,7 @@ class WebState:
     bodies take `bodies`, one for each MiB; `sessions` answers
     what people say; `mcp` serves MCP clients; `gateway` passes requests on to model servers; `slack` takes Slack's
     events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth`
-    signs in AI tools, where a public URL is set."""
+    signs in AI tools, where a public URL is set; `jobs` are those of this process, where it may run any."""
 
     app: App
     metrics: Metrics
@@ -40,6 +41,7 @@ class WebState:
     slack: SlackHttp | None = None
     openid: OpenIdProvider | None = None
     oauth: OAuthServer | None = None
+    jobs: JobSchedule | None = None
 
     async def close(self) -> None:
         """End what is being answered, and close the connections."""

@@ -1,6 +1,7 @@
 """The age of the newest backup."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -22,3 +23,21 @@ def newest_backup(home: Path, runs: Sequence[StoredRun]) -> datetime | None:
         return next((run.succeeded_at for run in runs if run.name == BACKUP_JOB), None)
     times = [path.stat().st_mtime for path in folder.glob("*.backup")]
     return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFile:
+    """A backup in the data folder: its name, when it was made, and its length in bytes."""
+
+    name: str
+    made_at: datetime
+    size: int
+
+
+def stored_backups(home: Path) -> list[BackupFile]:
+    """The backups in the data folder, newest first."""
+    found = []
+    for path in (home / "backups").glob("*.backup"):
+        stat = path.stat()
+        found.append(BackupFile(path.name, datetime.fromtimestamp(stat.st_mtime, UTC), stat.st_size))
+    return sorted(found, key=lambda each: each.made_at, reverse=True)

@@ -7,15 +7,17 @@ added; composer/audit chains the rows later.
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from composer.model import ConversationKind
 from composer.ports.audit import AuditKeys
 from composer.ports.clock import Clock
 from composer.ports.database import Row, Statements
+from composer.visibility import may_enter_room
 
 _WORD: Final = re.compile(r"[a-z0-9_.:-]{1,200}")  # an id, or a word that we chose
 
@@ -240,10 +242,31 @@ class Audit:
         act: str | None = None,
         user: uuid.UUID | None = None,
         limit: int,
+        after: tuple[datetime, uuid.UUID] | None = None,
     ) -> list[AuditEvent]:
-        """Rows, newest first: from `since`, before `until`, of one act, of which `user` is the actor or concerned."""
-        rows = await self._sql.fetch("audit_find", since=since, until=until, act=act, user_id=user, limit=limit)
+        """Rows, newest first: from `since`, before `until`, of one act, of which `user` is the actor or concerned;
+        those that follow the row `after` (its time and id)."""
+        rows = await self._sql.fetch(
+            "audit_find",
+            since=since,
+            until=until,
+            act=act,
+            user_id=user,
+            limit=limit,
+            before=None if after is None else after[0],
+            before_id=None if after is None else after[1],
+        )
         return [_event(row).event for row in rows]
+
+    async def rooms(self, conversations: Collection[uuid.UUID], joined: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+        """The names of the rooms that conversations are, or are threads of: public ones, and private ones that the
+        viewer is in now (`joined`). Nothing of any other conversation."""
+        rows = await self._sql.fetch("audit_rooms", conversation_ids=list(conversations), joined_ids=list(joined))
+        return {
+            row["id"]: row["name"]
+            for row in rows
+            if row["kind"] == ConversationKind.ROOM and may_enter_room(private=row["private"], joined=row["joined"])
+        }
 
     async def counts(self, since: datetime) -> list[tuple[str, int, int]]:
         """(act, rows, actors) of each act since a time."""

@@ -3,6 +3,7 @@ its first tokens, and in a link by which somebody becomes a person of the tenant
 
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -127,6 +128,12 @@ class OneTimeCodes:
             details = {"invitation": str(ended.id)}
             await self._audit.record(AuditAct.PERSON_INVITE_REVOKED, actor=revoked_by, details=details)
         return row is not None
+
+    async def end(self, users: Sequence[uuid.UUID]) -> None:
+        """End the links and codes that these users were given; recorded as signing them out where there were any."""
+        rows = await self._sql.fetch("one_time_codes_end", user_ids=list(users))
+        if rows:
+            await self._audit.record(AuditAct.SIGNED_OUT, users=users, details={"codes": len(rows)})
 
     async def find(
         self, purpose: CodePurpose, digest: bytes, now: datetime, *, client: str = "", redeem: bool = False

@@ -219,6 +219,10 @@ class People:
         details = {"invitation": str(invitation)}
         await self._audit.record(AuditAct.PERSON_JOINED, actor=user, users=[user], details=details)
 
+    async def is_admin(self, user: uuid.UUID) -> bool:
+        """Whether a user is an admin of the tenant; False for an unknown one."""
+        return any(row["admin"] for row in await self._sql.fetch("users_get", ids=[user]))
+
     async def stored_names(self, users: Sequence[uuid.UUID]) -> list[str]:
         """Every name under which something of these people is stored."""
         return [row["name"] for row in await self._sql.fetch("names_stored", user_ids=list(users))]

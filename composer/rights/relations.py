@@ -163,7 +163,14 @@ class MembershipFacts:
     of_self: bool = False
 
 
-Facts = ActorFacts | TeamFacts | MembershipFacts
+@dataclass(frozen=True, slots=True)
+class TenantFacts:
+    """What somebody is to their tenant, outside any conversation, as of now."""
+
+    admin: bool
+
+
+Facts = ActorFacts | TeamFacts | MembershipFacts | TenantFacts
 
 
 def has_permission(facts: Facts, permission: Permission) -> bool:
@@ -179,6 +186,8 @@ def has_permission(facts: Facts, permission: Permission) -> bool:
                 return _in_project(facts.project, permission.relation)
             themselves = permission.thing is Thing.PERSON and permission.relation is Relation.SELF
             return themselves and facts.of_self
+        case TenantFacts():
+            return permission.thing is Thing.TENANT and permission.relation is Relation.ADMIN and facts.admin
 
 
 def _to_team(facts: TeamFacts, relation: Relation) -> bool:

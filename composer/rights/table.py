@@ -18,6 +18,7 @@ from composer.rights.relations import (
     Permission,
     Relation,
     TeamFacts,
+    TenantFacts,
     Thing,
     has_permission,
 )
@@ -65,6 +66,7 @@ class Act(StrEnum):
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
+    MANAGE_PEOPLE = "make people admins, and sign them out"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
     SEE_PROJECT = "see the members of a project"
@@ -156,6 +158,8 @@ def who(*acts: Act) -> str:
 
 
 def _refusal(requirement: AnyOf, facts: Facts) -> NexusError:
+    if isinstance(facts, TenantFacts):
+        return AdminNeeded(requirement.refusal)
     if not isinstance(facts, ActorFacts):
         named = facts.project if isinstance(facts, MembershipFacts) else None
         return Refused(requirement.refusal.format(named="" if named is None else named.slug))
@@ -397,6 +401,15 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.SEE_AUDIT: Rule(
         (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
+    ),
+    # Over the API and on the web pages alone; `nexus admin` is for whoever runs Nexus.
+    Act.MANAGE_PEOPLE: Rule(
+        (
+            AnyOf(
+                (_TENANT_ADMIN,),
+                "Only an admin of this workspace may make people admins and sign them out: ask one of them.",
+            ),
+        )
     ),
     Act.SEE_USAGE: Rule(
         (

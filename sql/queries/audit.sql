@@ -72,13 +72,22 @@ ORDER BY s.number LIMIT :limit
 SELECT audit_cut(:number, :digest, :cut_at, :key_id, :signature)
 
 -- name: audit_find
--- List rows, newest first.
+-- List rows, newest first; with `before` and `before_id` those that come after that row in this order.
 SELECT e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
 FROM audit_events AS e
 WHERE e.tenant_id = :tenant_id AND e.at >= coalesce(:since::timestamptz, '-infinity')
       AND e.at < coalesce(:until::timestamptz, 'infinity') AND (:act::text IS NULL OR e.act = :act)
       AND (:user_id::uuid IS NULL OR e.actor_id = :user_id OR :user_id = ANY (e.user_ids))
+      AND (:before::timestamptz IS NULL OR (e.at, e.id) < (:before, :before_id::uuid))
 ORDER BY e.at DESC, e.id DESC LIMIT :limit
+
+-- name: audit_rooms
+-- Say of some conversations what they are, each by its room: the name, and whether that is private and one of those that the
+-- viewer is in now (`joined_ids`).
+SELECT c.id, coalesce(room.kind, c.kind) AS kind, coalesce(room.title, room.name) AS name, room.private,
+       room.id = ANY (:joined_ids::uuid[]) AS joined
+FROM conversations AS c LEFT JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:conversation_ids::uuid[])
 
 -- name: audit_counts
 -- Count rows by act, since a time.

@@ -9,6 +9,11 @@ INSERT INTO one_time_codes (tenant_id, digest, purpose, user_id, expires_at, key
 VALUES (:tenant_id, :digest, :purpose, :user_id, :expires_at, :key_id, :asked)
 ON CONFLICT (tenant_id, digest) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
 
+-- name: one_time_codes_end
+-- End the links and codes that would open a memory: of these users.
+DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND purpose IN ('login', 'link', 'app')
+RETURNING digest
+
 -- name: one_time_code_find
 -- Find the person of a code that has not expired; of an app's code, only if the app is `client` and still connected, with what
 -- it may do. It stays as it is.

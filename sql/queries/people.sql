@@ -120,8 +120,8 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id
 ORDER BY 1, 2, 3
 
 -- name: users_get
--- Get the names of users, and whether they have opted out.
-SELECT id, name, opted_out FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+-- Get the names of users, whether they are admins, and whether they have opted out.
+SELECT id, name, admin, opted_out FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: user_set
 -- Make a user an admin of the tenant or no longer one, record whether the DMs of one account read the rooms that its person

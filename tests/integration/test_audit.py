@@ -685,6 +685,7 @@ RECORDED: Final = {
     "api_keys_revoke",
     "app_tokens_end",
     "one_time_code_store",
+    "one_time_codes_end",
     "openid_login_connect",
     "openid_logins_disconnect",
     "web_session_insert",

@@ -10,7 +10,9 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
+from bot.web import operating
 from bot.web.pages import rendering
+from composer.operations import health
 from composer.people import readers
 
 PAGES: Final = Path(rendering.__file__).parent
@@ -41,13 +43,25 @@ def _of_readers() -> Iterator[str]:
                 )
 
 
+def _of_health() -> Iterator[str]:
+    """The sentences of lines of health: the third argument of each HealthLine, by itself or as `sentence`."""
+    for module in (health, operating):
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "HealthLine"
+            told = node.args[2] if called and isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                told = node.value if node.targets[0].id == "sentence" else None
+            if isinstance(told, ast.Constant):
+                yield str(told.value)
+
+
 def _of_dates() -> Iterator[str]:
     yield from ("Today", "Yesterday")
 
 
 def texts() -> list[str | tuple[str, str]]:
     """All texts of the pages, those with a plural in pairs."""
-    return list(dict.fromkeys((*_of_templates(), *_of_readers(), *_of_dates(), *rendering.KINDS)))
+    return list(dict.fromkeys((*_of_templates(), *_of_readers(), *_of_health(), *_of_dates(), *rendering.KINDS)))
 
 
 def test_there_are_texts_and_german() -> None:

@@ -109,6 +109,7 @@ OF_ROOT: Final = (
     Act.ERASE_PROJECT,
     Act.CHANGE_SETTINGS,
     Act.SEE_AUDIT,
+    Act.MANAGE_PEOPLE,
     Act.SEE_USAGE,
 )
 MARSHAL: Final = frozenset({"marshal"})

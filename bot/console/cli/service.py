@@ -42,18 +42,13 @@ def run(
     with_jobs = jobs or not wanted
     port = serving.opens_port(settings, platforms, requested=web)
     metrics = Metrics(settings.known_models) if port else None
-    run_in_app(
-        settings,
-        lambda app: serving.serve(
-            app,
-            platforms,
-            announcer(settings.log_format, render.err.print),
-            schedule.scheduler(app) if with_jobs else None,
-            metrics,
-            started=(lambda: show_first_links(app)) if web else None,
-        ),
-        observer=metrics,
-    )
+
+    async def serve(app: App) -> None:
+        served, say = schedule.ServedJobs(app), announcer(settings.log_format, render.err.print)
+        run_jobs, show = served.serve if with_jobs else None, (lambda: show_first_links(app)) if web else None
+        await serving.serve(app, platforms, say, run_jobs, metrics, started=show, offered=served)
+
+    run_in_app(settings, serve, observer=metrics)
 
 
 @cli.command()

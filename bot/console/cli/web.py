@@ -43,12 +43,14 @@ def web(
             await load_sample(app, target)
         say = announcer(settings.log_format, render.err.print)
 
+        jobs = schedule.ServedJobs(app)
+
         async def show_link() -> None:
             render.show(
                 f"Open this link to sign in as {user} (once, within five minutes):\n{await _link(app, target, user)}"
             )
 
-        await serving.serve(app, set(), say, schedule.scheduler(app), metrics, started=show_link)
+        await serving.serve(app, set(), say, jobs.serve, metrics, started=show_link, offered=jobs)
 
     run_in_app(settings, serve, observer=metrics)
 

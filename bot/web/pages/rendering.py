@@ -91,8 +91,13 @@ class Chrome:
     @property
     def initials(self) -> str:
         """Of the name, for the avatar."""
-        words = [word for word in self.name.split() if word[:1].isalnum()]
-        return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper() or "?"
+        return initials(self.name)
+
+
+def initials(name: str) -> str:
+    """The letters that stand for a name in an avatar."""
+    words = [word for word in name.split() if word[:1].isalnum()]
+    return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper() or "?"
 
 
 @cache
@@ -134,6 +139,7 @@ def _environment() -> Environment:
         "with_links": with_links,
         "links_with": links_with,
         "value": fact_value,
+        "initials": initials,
     }
     return env
 
@@ -242,6 +248,14 @@ class Dates:
         if value < 10_000:
             return self.number(value)
         return str(format_compact_decimal(value, fraction_digits=1, locale=self._locale))
+
+    def size(self, length: int) -> str:
+        """A length in bytes, in the largest unit that fits."""
+        for unit in ("bytes", "kB", "MB"):
+            if length < 1_000:
+                return f"{self.number(length)} {unit}"
+            length = round(length / 1_000)
+        return f"{self.number(length)} GB"
 
     def of_date(self, there: date) -> str:
         """A date."""

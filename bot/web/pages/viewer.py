@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends as DependsParam
 from fastapi.responses import RedirectResponse
@@ -27,7 +27,7 @@ from composer.entries import listing
 from composer.entries.entries import Writer
 from composer.errors import NexusError
 from composer.model import API
-from composer.people.credentials.principal import Principal, Source
+from composer.people.credentials.principal import KeyPermission, Principal, Source
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.text.zones import zone_named
@@ -166,6 +166,16 @@ async def _viewer(request: Request, nexus: Nexus) -> Viewer:
 
 
 SignedIn = Annotated[Viewer, Depends(_viewer)]
+
+
+async def _admin(viewer: SignedIn) -> Viewer:
+    """An admin. To everybody else such a page does not exist: it is answered as any address that nothing is at."""
+    if not viewer.principal.may(KeyPermission.ADMIN):
+        raise HTTPException(404)
+    return viewer
+
+
+AdminSignedIn = Annotated[Viewer, Depends(_admin)]
 
 
 def is_script(request: Request) -> bool:

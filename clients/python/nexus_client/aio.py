@@ -455,6 +455,51 @@ class AsyncNexus:
         """DELETE /v1/admin/invitations/{id}"""
         await self.request("DELETE", f"/v1/admin/invitations/{_part(id)}")
 
+    async def admin_user(self, user: str) -> dict[str, Any]:
+        """GET /v1/admin/users/{user}: somebody, and how much opens their memory."""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/admin/users/{_part(user)}"))
+
+    async def change_user(self, user: str, *, admin: bool) -> dict[str, Any]:
+        """PATCH /v1/admin/users/{user}: make somebody an admin, or not."""
+        body = {"admin": admin}
+        return cast(dict[str, Any], await self.request("PATCH", f"/v1/admin/users/{_part(user)}", body=body))
+
+    async def sign_user_out(self, user: str) -> dict[str, Any]:
+        """POST /v1/admin/users/{user}/sign-out: end all keys, apps and browsers of somebody."""
+        return cast(dict[str, Any], await self.request("POST", f"/v1/admin/users/{_part(user)}/sign-out"))
+
+    async def admin_health(self) -> list[dict[str, Any]]:
+        """GET /v1/admin/health: what is wrong first."""
+        return cast(list[dict[str, Any]], (await self.request("GET", "/v1/admin/health"))["items"])
+
+    async def admin_jobs(self) -> list[dict[str, Any]]:
+        """GET /v1/admin/jobs"""
+        return cast(list[dict[str, Any]], (await self.request("GET", "/v1/admin/jobs"))["items"])
+
+    async def run_job(self, name: str) -> None:
+        """POST /v1/admin/jobs/{name}/run: begin a run, which goes on by itself."""
+        await self.request("POST", f"/v1/admin/jobs/{_part(name)}/run")
+
+    async def admin_backups(self) -> list[dict[str, Any]]:
+        """GET /v1/admin/backups: newest first."""
+        return cast(list[dict[str, Any]], (await self.request("GET", "/v1/admin/backups"))["items"])
+
+    async def admin_settings(self) -> dict[str, Any]:
+        """GET /v1/admin/settings: what is set in the workspace."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/admin/settings"))
+
+    async def change_admin_settings(self, **values: Any) -> dict[str, Any]:
+        """PATCH /v1/admin/settings: strategy, top_k, recall_tokens, summary_tokens, retention_days."""
+        return cast(dict[str, Any], await self.request("PATCH", "/v1/admin/settings", body=values))
+
+    def audit(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        """GET /v1/admin/audit: rows, newest first, page by page. Filters: since, until, act, user."""
+        return self._pages("/v1/admin/audit", filters)
+
+    async def verify_audit(self) -> dict[str, Any]:
+        """GET /v1/admin/audit/verification: whether the log is whole."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/admin/audit/verification"))
+
     # --- conversations and questions ------------------------------------------------------------------------------
 
     async def chat(self, content: str, **values: Any) -> dict[str, Any]:

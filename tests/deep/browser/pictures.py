@@ -1,5 +1,6 @@
 """The pictures of docs/web: every page with the sample company, as `make web` shows it. `make pictures` takes them."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,9 +10,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
+from composer.app import open_app
+from composer.model import CONSOLE
+from composer.ports.models import WorkKind
+from composer.repositories.usage import Figures, LedgerKey
+from composer.settings.loading import load_settings
 from tests.deep.browser.conftest import CHROMIUM, NODE
 
 ROOT: Final = Path(__file__).parents[3]
@@ -45,6 +55,12 @@ THINGS: Final = [
 ]
 WIDE: Final = {"width": 1280, "height": 800}
 NARROW: Final = {"width": 390, "height": 800}
+WORK: Final = (
+    (WorkKind.ANSWER, "gpt-5"),
+    (WorkKind.ANSWER, "gpt-5-mini"),
+    (WorkKind.EXTRACTION, "gpt-5-mini"),
+    (WorkKind.EMBEDDING, "text-embedding-3-small"),
+)
 
 
 def main() -> int:
@@ -66,6 +82,7 @@ def main() -> int:
     try:
         assert served.stdout is not None
         link = next(line.strip() for line in served.stdout if LINK.match(line))
+        asyncio.run(_use_models(os.environ | settings))
         PICTURES.mkdir(exist_ok=True)
         with sync_playwright() as playwright:
             flags = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -76,6 +93,24 @@ def main() -> int:
         served.wait(30)
         shutil.rmtree(home, ignore_errors=True)
     return 0
+
+
+async def _use_models(environment: Mapping[str, str]) -> None:
+    """Let alice be an admin, and record what models would have used in a month: the sample company has none."""
+    settings = load_settings(environment, ROOT)
+    random = Random(7)
+    async with open_app(settings, index=False) as app:
+        here = app.directory.workspace(CONSOLE, "sample")
+        agent, today = app.directory.agents(here.tenant_id)[0], app.clock.now().date()
+        async with app.database.transaction(here.tenant_id) as tx:
+            found = await tx.people.find_user_ids(CONSOLE, here.name, ["alice", "bob", "carol"])
+            await tx.people.set_admin(found["alice"], True)
+            for days_ago, user, (kind, model) in product(range(40), found.values(), WORK):
+                day, calls = today - timedelta(days=days_ago), random.randint(1, 7)
+                if day.weekday() < 5 and random.random() < 0.7:
+                    read, written = calls * random.randint(700, 3_000), calls * random.randint(60, 300)
+                    key = LedgerKey(day, kind, agent.id, None, user, model)
+                    await tx.usage.add(key, Figures(calls=calls, prompt_tokens=read, completion_tokens=written), 0)
 
 
 def _take(browser: Any, link: str) -> None:
@@ -109,6 +144,13 @@ def _take(browser: Any, link: str) -> None:
         page.wait_for_selector(".copied.key")
     page.goto(f"{base}/tools")
     _picture(page, "tools")
+    page.goto(f"{base}/usage?whose=everyone")
+    _picture(page, "usage")
+    page.goto(f"{base}/admin")
+    page.click("text=run now >> nth=0")
+    page.wait_for_url("**/admin#jobs")
+    page.goto(f"{base}/admin")
+    _picture(page, "admin")
     page.goto(f"{base}/rooms")
     page.click(".places a:has-text('general')")
     page.wait_for_selector(".month")

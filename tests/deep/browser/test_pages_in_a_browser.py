@@ -2,14 +2,18 @@
 complains about; and flows by mouse and by keyboard alone."""
 
 import re
+from datetime import timedelta
 from typing import Final
 
 import pytest
 
 from composer.entries import teams
 from composer.model import Trust
+from composer.ports.models import WorkKind
+from composer.repositories.usage import Figures, LedgerKey
 from composer.visibility import Grants
 from tests.deep.browser.conftest import SIZES, Window, Windows
+from tests.support.api import person
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 
@@ -31,6 +35,7 @@ VIEWS: Final = {
     "Operations": ("", "?view=people", "?view=people&q=bo"),
     "apollo": ("", "?view=facts", "?view=entries", "?view=people", "?view=people&q=bo"),
 }
+OF_ADMINS: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/settings", "/usage?whose=everyone")
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
@@ -116,6 +121,52 @@ async def test_pages_are_for_everybody_s_eyes(
     await window.tab.wait_for_selector("text=End this key?")
     assert await window.violations() == []
     assert window.faults == []
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_pages_of_admins_are_for_everybody_s_eyes(
+    harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
+) -> None:
+    await filled(harness)
+    root, here = await person(harness, "root"), harness.workspace()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        await tx.people.set_admin(root.id, True)
+        for number in range(20):
+            day = (harness.clock.now() - timedelta(days=number)).date()
+            key = LedgerKey(day, WorkKind.ANSWER, None, None, root.id, "gpt-4o")
+            await tx.usage.add(key, Figures(calls=number, prompt_tokens=number * 1_000), 0)
+    window = await windows.of("root", size=size, scheme=scheme)
+    for path in (*OF_ADMINS, f"/admin/people/{root.id}"):
+        await window.open(path)
+        assert await window.violations() == [], path
+        wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{path} is wider than the window"
+    await window.tab.click("text=Sign out everywhere…")
+    assert await window.violations() == []
+    await window.open("/usage?whose=everyone")
+    assert await window.tab.locator("figure canvas").count() == 1
+    await window.tab.click("text=As a table")
+    assert await window.violations() == []
+    assert window.faults == []
+
+
+async def test_an_admin_changes_a_setting_and_verifies_the_log_without_scripts(
+    harness: AppHarness, windows: Windows
+) -> None:
+    root = await person(harness, "root")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(root.id, True)
+    window = await windows.of("root", scripts=False)
+    await window.open("/admin/settings")
+    await window.tab.fill("#set-top_k", "7")
+    await window.tab.click("main form button:has-text('Save')")
+    await window.tab.wait_for_selector("text=Take that again")
+    await window.open("/admin/audit")
+    await window.tab.click("button:has-text('Verify')")
+    await window.tab.wait_for_selector("text=The log is whole")
+    await window.open("/usage?whose=everyone")
+    await window.tab.wait_for_selector("text=No model was asked in these days.")
 
 
 async def test_a_question_is_answered_in_place_and_the_address_is_that_of_the_conversation(

@@ -1,0 +1,73 @@
+"""`/admin`: how Nexus runs, for an admin: health with what to do, jobs with a button, backups, and what was changed
+lately. Figures and names of ours: never what anybody wrote."""
+
+from datetime import timedelta
+from typing import Annotated, Final
+
+from fastapi import Form, Request, Response
+from fastapi.responses import RedirectResponse
+
+from bot.web.dependencies import Nexus
+from bot.web.operating import operating
+from bot.web.pages.rendering import page
+from bot.web.pages.usage import by_day, limits, today_of, total_of
+from bot.web.pages.viewer import AdminSignedIn, PageRouter
+from bot.web.problems import RequestRefused
+from composer import __version__
+from composer.audit.reading import AuditFilter, audit_page
+from composer.operations.backups import stored_backups
+from composer.repositories.usage import Dimension
+from composer.usage.view import model_usage, usage_span
+
+ADMIN: Final = "/admin"
+SHOWN_BACKUPS: Final = 5
+SHOWN_CHANGES: Final = 8
+WEEK: Final = 7
+MONTH: Final = 30  # days
+router = PageRouter(ADMIN)
+
+
+@router.get("")
+async def show_admin(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> Response:
+    """Health, figures, jobs, backups and the latest changes."""
+    app, tenant = viewer.call.app, viewer.principal.tenant_id
+    await app.operations.settle()
+    runs = await operating(nexus, tenant)
+    span = usage_span(None, None, today_of(viewer), MONTH)
+    async with viewer.reading() as reading:
+        found = await model_usage(reading.tx, Dimension.DAY, span, reading.owned, reading.presence, everyone=True)
+        counts = await reading.tx.tenant_figures.counts(viewer.call.now)
+        limited = [each for each in await limits(viewer, reading) if each.of == "tokens" and not each.kind]
+    async with viewer.call.recording() as (tx, access):
+        changes = await audit_page(tx, access, AuditFilter(), reading.presence, limit=SHOWN_CHANGES, noted=False)
+    days = by_day(found, span)
+    return page(
+        request,
+        "admin.html",
+        viewer.language,
+        chrome=reading.chrome,
+        now=viewer.call.now,
+        days=days,
+        week=sum(each.calls for each in days[-WEEK:]),
+        before=sum(each.calls for each in days[-2 * WEEK : -WEEK]),
+        together=total_of(found),
+        limited=min(limited, key=lambda each: each.left, default=None),
+        counts=counts,
+        runs=runs,
+        backups=stored_backups(app.settings.home)[:SHOWN_BACKUPS] if runs.of_installation else [],
+        recent=viewer.call.now - timedelta(minutes=2),
+        changes=changes,
+        open_turns=app.turns.open,
+        version=__version__,
+    )
+
+
+@router.post("/jobs/{name}")
+async def run_job_now(nexus: Nexus, viewer: AdminSignedIn, name: str, csrf: Annotated[str, Form()]) -> Response:
+    """Begin a run of a job, which goes on by itself."""
+    viewer.require_form(csrf)
+    runs = await operating(nexus, viewer.principal.tenant_id)
+    if not runs.of_installation or nexus.jobs is None:
+        raise RequestRefused(404)
+    nexus.jobs.start(name)
+    return RedirectResponse(f"{ADMIN}#jobs", 303)

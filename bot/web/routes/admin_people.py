@@ -1,0 +1,101 @@
+"""`/v1/admin/users/{user}`: what admins do with the people of their workspace."""
+
+import uuid
+from typing import Any, Final
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict
+
+from bot.web.call import IS_REPLAYED, ONCE, Calling
+from bot.web.json_answer import json_answer
+from bot.web.principal import Admin
+from bot.web.problems import documented
+from bot.web.router import Router
+from bot.web.shapes.values import Flag
+from composer.people.administration import (
+    ManagedPerson,
+    PersonOpeners,
+    managed_person,
+    set_tenant_admin,
+    sign_out_everywhere,
+)
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
+
+router = Router("/v1/admin/users", tags=["admin"])
+_CHANGED: Final[dict[int | str, dict[str, Any]]] = {200: {"headers": ONCE}, **documented(400, 401, 403, 404, 409, 429)}
+
+
+class OpenerFigures(BaseModel):
+    """How much opens a person's memory from outside now. `accounts` are those at an OpenID provider."""
+
+    keys: int
+    apps: int
+    browsers: int
+    accounts: int
+
+
+class PersonOfWorkspace(BaseModel):
+    """Somebody, with what opens their memory by any of their accounts."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    openers: OpenerFigures
+
+
+class PersonUpdate(BaseModel):
+    """What to change of a person."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    admin: Flag
+
+
+@router.get(
+    "/{user}", summary="Show a person", response_model=PersonOfWorkspace, responses=documented(401, 403, 404, 429)
+)
+async def admin_user(_: Admin, call: Calling, user: uuid.UUID) -> PersonOfWorkspace:
+    """Who somebody is, and how much opens their memory. Never what they wrote."""
+    async with call.reading() as (tx, _access):
+        return _shown(await managed_person(tx, call.principal.user, user, call.now))
+
+
+@router.patch("/{user}", summary="Make somebody an admin, or not", response_model=PersonOfWorkspace, responses=_CHANGED)
+async def change_user(_: Admin, call: Calling, user: uuid.UUID, sent: PersonUpdate) -> Response:
+    """It holds from the next request on, and is recorded in the audit log. A workspace keeps an admin: 409."""
+    who = call.principal.user
+
+    async def change(tx: Transaction, access: EntryAccess) -> ManagedPerson:
+        return await set_tenant_admin(tx, who, user, sent.admin, call.now)
+
+    async def shown(tx: Transaction, access: EntryAccess) -> ManagedPerson:
+        return await managed_person(tx, who, user, call.now)
+
+    found, repeated = await call.change(change, shown)
+    return json_answer(_shown(found), headers=IS_REPLAYED if repeated else None)
+
+
+@router.post(
+    "/{user}/sign-out", summary="Sign somebody out everywhere", response_model=OpenerFigures, responses=_CHANGED
+)
+async def sign_user_out(_: Admin, call: Calling, user: uuid.UUID) -> Response:
+    """All keys of theirs and of their tools, connected apps, browsers and links end; returns how many there were.
+    Accounts at an OpenID provider stay: they sign in again with them."""
+
+    async def change(tx: Transaction, access: EntryAccess) -> PersonOpeners:
+        return await sign_out_everywhere(tx, call.principal.user, user, call.now)
+
+    async def shown(tx: Transaction, access: EntryAccess) -> PersonOpeners:
+        return (await managed_person(tx, call.principal.user, user, call.now)).openers
+
+    found, repeated = await call.change(change, shown)
+    return json_answer(_figures(found), headers=IS_REPLAYED if repeated else None)
+
+
+def _shown(person: ManagedPerson) -> PersonOfWorkspace:
+    return PersonOfWorkspace(id=person.id, name=person.name, admin=person.admin, openers=_figures(person.openers))
+
+
+def _figures(openers: PersonOpeners) -> OpenerFigures:
+    return OpenerFigures(keys=openers.keys, apps=openers.apps, browsers=openers.browsers, accounts=openers.accounts)

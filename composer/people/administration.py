@@ -1,0 +1,86 @@
+"""What an admin does with the people of their tenant: makes admins, and ends what opens a memory from outside. Each act
+is recorded in the audit log."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from composer.errors import Conflict, NotFound
+from composer.people.credentials.issuing import lock_keys
+from composer.repositories.database import Transaction
+from composer.rights.relations import TenantFacts
+from composer.rights.table import Act, judge
+
+UNKNOWN_PERSON: Final = "There is no such person in this workspace."
+LAST_ADMIN: Final = "A workspace keeps an admin: make somebody else one first."
+
+
+@dataclass(frozen=True, slots=True)
+class PersonOpeners:
+    """How much opens a person's memory from outside: keys of theirs and of tools, connected apps, browsers that are
+    signed in, and accounts at an OpenID provider that sign them in."""
+
+    keys: int
+    apps: int
+    browsers: int
+    accounts: int
+
+    @property
+    def ends(self) -> int:
+        """How many of them end when the person is signed out everywhere: accounts stay."""
+        return self.keys + self.apps + self.browsers
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedPerson:
+    """A person as an admin sees them, with all of their accounts: never what they wrote."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    openers: PersonOpeners
+
+
+async def managed_person(tx: Transaction, admin: uuid.UUID, user: uuid.UUID, now: datetime) -> ManagedPerson:
+    """Somebody of the tenant. Raises AdminNeeded, and NotFound for nobody of this tenant."""
+    judge([Act.MANAGE_PEOPLE], TenantFacts(await tx.people.is_admin(admin)))
+    name = (await tx.people.names([user])).get(user)
+    if name is None:
+        raise NotFound(UNKNOWN_PERSON)
+    users = (user, *(await tx.people.linked_users([user])).get(user, ()))
+    keys = [each for each in await tx.api_keys.of(users) if not each.ended(now)]
+    apps = sum(each.client is not None for each in keys)
+    browsers, accounts = await tx.web_sessions.of(users, now), await tx.openid_logins.of(users)
+    openers = PersonOpeners(len(keys) - apps, apps, len(browsers), len(accounts))
+    return ManagedPerson(user, name, await tx.people.is_admin(user), openers)
+
+
+async def set_tenant_admin(
+    tx: Transaction, admin: uuid.UUID, user: uuid.UUID, wanted: bool, now: datetime
+) -> ManagedPerson:
+    """Make somebody an admin of the tenant, or no longer one; who is so already stays so. Raises Conflict for the last
+    admin, and as `managed_person`."""
+    await tx.serialize()  # two admins who end each other's rights at once leave one
+    found = await managed_person(tx, admin, user, now)
+    if found.admin == wanted:
+        return found
+    if not wanted and [id for id, _, _ in await tx.people.admins()] == [user]:
+        raise Conflict(LAST_ADMIN)
+    tx.audit.act_for(admin)
+    await tx.people.set_admin(user, wanted)
+    return await managed_person(tx, admin, user, now) if user != admin else found
+
+
+async def sign_out_everywhere(tx: Transaction, admin: uuid.UUID, user: uuid.UUID, now: datetime) -> PersonOpeners:
+    """End all keys, connected apps, browsers and links of somebody, with all of their accounts; returns how many there
+    were. Raises as `managed_person`."""
+    users = await lock_keys(tx, user)
+    found = await managed_person(tx, admin, user, now)
+    valid = [each.id for each in await tx.api_keys.of(users) if not each.ended(now)]
+    tx.audit.act_for(admin)
+    await tx.one_time_codes.end(users)
+    if valid:
+        await tx.api_keys.revoke(valid, now, admin)
+    await tx.web_sessions.end(actor=admin, users=users)
+    return found.openers

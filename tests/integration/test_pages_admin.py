@@ -1,0 +1,365 @@
+"""The pages and routes of admins: who sees them, what they show of whom, and what each button does."""
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Final
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from bot.console.schedule import ServedJobs
+from bot.web import app as web
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
+from composer.repositories.audit import AuditAct
+from composer.settings import Settings
+from tests.support.api import bearer, cookie_of, key_of, person
+from tests.support.entries import Hub
+from tests.support.harness import AppHarness, open_harness
+from tests.support.pages import BITES, Person
+from tests.support.web import served_at
+
+SECRET: Final = "zqsecret"
+ROOM, DM = {"room": "general"}, {"dm": "nexus"}
+PAGES: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/settings")
+ROUTES: Final = [
+    route
+    for route in web.ROUTES
+    if route.path.startswith("/admin") and isinstance(route, APIRoute) and route.methods is not None
+]
+HTML: Final = {"Accept": "text/html"}
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    many = {"requests_per_minute": 10_000, "admin_requests_per_minute": 10_000}
+    async with open_harness(settings.model_copy(update=many)) as harness:
+        yield harness
+
+
+@pytest.fixture
+def jobs(harness: AppHarness) -> ServedJobs:
+    return ServedJobs(harness.app)
+
+
+@pytest.fixture
+async def client(harness: AppHarness, jobs: ServedJobs) -> AsyncIterator[httpx2.AsyncClient]:
+    served: FastAPI = web_app(harness.app, Metrics([]), {"discord": _connected}, None, jobs=jobs)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+    await jobs.close()
+
+
+async def _connected() -> bool:
+    return False
+
+
+async def root_of(harness: AppHarness, client: httpx2.AsyncClient, name: str = "root") -> Person:
+    found = await person(harness, name)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(found.id, True)
+    return Person(client, await cookie_of(harness, name))
+
+
+async def acts_of(harness: AppHarness) -> list[tuple[str, uuid.UUID | None, tuple[uuid.UUID, ...]]]:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        return [(str(each.act), each.actor, each.users) for each in await tx.audit.find(limit=50)]
+
+
+async def say_secrets(harness: AppHarness) -> None:
+    """Something of everybody, in every kind of place, that no admin is to see."""
+    hub = Hub(harness)
+    await hub.write("alice", f"{SECRET} of an entry")
+    await hub.trash("alice", (await hub.write("alice", f"{SECRET} in the trash")).entry.id)
+    await harness.say("bob", SECRET, room=SECRET, private=True)
+    await harness.say("bob", SECRET, **ROOM)
+    await harness.command("bob", f"/nexus fact set {SECRET} bees", **DM)
+    await harness.command("bob", f"/nexus remember {SECRET} likes tea", **DM)
+    await harness.command("bob", f"/nexus project create {SECRET}", **DM)
+    await harness.command("bob", "/nexus project create apollo", **ROOM)
+    await harness.ask("bob", f"what of {SECRET}?", **DM)
+
+
+async def test_to_who_is_no_admin_these_pages_do_not_exist(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root, alice = await root_of(harness, client), Person(client, await cookie_of(harness, "alice"))
+    await alice.page("/memory")
+    nothing = await alice.get("/nothing-is-here", **HTML)
+    assert nothing.status_code == 404
+    assert len(ROUTES) >= 10
+    for route in ROUTES:
+        path = re.sub(r"{\w+}", str(uuid.UUID(int=7)), route.path)
+        if "GET" in (route.methods or ()):
+            answer = await alice.get(path, **HTML)
+        else:
+            answer = await alice.press(path, {"Sec-Fetch-Site": "same-origin"} | HTML, admin="true", value="1")
+        assert (answer.status_code, answer.content) == (404, nothing.content), path
+        assert sorted(set(answer.headers) - {"date"}) == sorted(set(nothing.headers) - {"date"}), path
+    assert "/admin" not in (await alice.page("/memory"))
+    assert 'href="/admin"' in await root.page("/memory")
+
+
+async def test_no_page_or_route_of_admins_shows_a_word_of_anybody(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await root_of(harness, client)
+    await say_secrets(harness)
+    pages = [await root.page(path) for path in (*PAGES, "/admin/audit/export", "/usage?whose=everyone")]
+    users = re.findall(r"/admin/people/([0-9a-f-]{36})", pages[1])
+    pages += [await root.page(f"/admin/people/{user}") for user in users]
+    pages += [await root.page(f"/admin/audit?user={user}") for user in users]
+    key = bearer(await key_of(harness, "root"))
+    of_all = ("health", "jobs", "backups", "settings", "audit", "audit/verification")
+    for path in (*of_all, *(f"users/{each}" for each in users)):
+        answer = await client.get(f"/v1/admin/{path}", headers=key)
+        assert answer.status_code == 200, answer.text
+        pages.append(answer.text)
+    for text in pages:
+        assert SECRET not in text
+    assert "bob" in pages[1]
+    assert "joined a private room" in pages[2]
+    assert "#<span" in pages[2], "public rooms have names"
+
+
+async def test_another_organisation_changes_nothing_of_a_page(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await root_of(harness, client)
+    await harness.say("carol", "good morning", room="general", workspace="umbrella")
+    await key_of(harness, "carol", workspace="umbrella")
+    paths = ("/admin", "/admin/people", "/admin/settings", "/usage?whose=everyone")
+    await root.page("/admin")
+    await harness.app.credentials._last_use.settle()
+    now = harness.clock.tick()
+    before = [await root.page(path) for path in paths]
+    assert "This Nexus serves several organisations" in before[0]
+    for words in ("zqother", "and more"):
+        await harness.say("carol", words, room="general", workspace="umbrella")
+        await harness.command("carol", f"/nexus remember {words}", dm="nexus", workspace="umbrella")
+    await harness.app.audit.seal(harness.workspace("umbrella").tenant_id)
+    harness.clock.set(now)
+    assert [await root.page(path) for path in paths] == before
+    carol = (await person(harness, "carol", "umbrella")).id
+    assert (await root.get(f"/admin/people/{carol}")).status_code == 404
+    for act in ("admin", "sign-out"):
+        assert (await root.press(f"/admin/people/{carol}/{act}", admin="true")).status_code == 404
+    key = bearer(await key_of(harness, "root"))
+    for path in ("jobs", "backups"):
+        assert (await client.get(f"/v1/admin/{path}", headers=key)).status_code == 404
+    assert (await client.post("/v1/admin/jobs/audit/run", headers=key)).status_code == 404
+    assert (await root.press("/admin/jobs/audit")).status_code == 404
+    assert (await client.get(f"/v1/admin/users/{carol}", headers=key)).status_code == 404
+
+
+async def test_a_form_counts_from_a_page_of_its_admin_alone(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root, alice = await root_of(harness, client), await root_of(harness, client, "alice")
+    await root.page("/admin")
+    await alice.page("/admin")
+    bob = (await person(harness, "bob")).id
+    token, root.csrf = root.csrf, alice.csrf
+    before = await acts_of(harness)
+    posts = (f"/admin/people/{bob}/admin", f"/admin/people/{bob}/sign-out", "/admin/settings", "/admin/jobs/audit")
+    for path in (*posts, "/admin/audit/verify"):
+        assert (await root.press(path, admin="true", top_k="3")).status_code == 403, path
+        root.csrf, kept = token, root.csrf
+        foreign = await root.press(path, {"Sec-Fetch-Site": "cross-site"}, admin="true", top_k="3")
+        assert (foreign.status_code, foreign.headers["location"]) == (303, "/login")
+        root.csrf = kept
+    assert await acts_of(harness) == before
+
+
+async def test_somebody_becomes_an_admin_and_stops_and_one_is_always_left(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await root_of(harness, client)
+    me, bob = (await person(harness, "root")).id, (await person(harness, "bob")).id
+    bobs = Person(client, await cookie_of(harness, "bob"))
+    assert (await bobs.get("/admin")).status_code == 404
+    assert "Make them an admin" in await root.page(f"/admin/people/{bob}")
+    made = await root.press(f"/admin/people/{bob}/admin", admin="true")
+    assert made.headers["location"] == f"/admin/people/{bob}"
+    assert "bob" in await bobs.page("/admin")
+    assert ("admin.granted", me, (bob,)) in await acts_of(harness)
+    again = await root.press(f"/admin/people/{bob}/admin", admin="true")
+    assert again.status_code == 303
+    assert [act for act, actor, _ in await acts_of(harness) if actor == me].count("admin.granted") == 1
+    await bobs.page(f"/admin/people/{me}")
+    assert (await bobs.press(f"/admin/people/{me}/admin", admin="false")).status_code == 303
+    assert (await root.get("/admin")).status_code == 404
+    kept = await bobs.press(f"/admin/people/{bob}/admin", admin="false")
+    assert (kept.status_code, "keeps an admin" in kept.text) == (409, True)
+    key = bearer(await key_of(harness, "bob"))
+    answer = await client.patch(f"/v1/admin/users/{bob}", json={"admin": False}, headers=key)
+    assert answer.status_code == 409
+    answer = await client.patch(f"/v1/admin/users/{me}", json={"admin": True}, headers=key)
+    assert (answer.status_code, answer.json()["admin"]) == (200, True)
+    assert (await client.patch(f"/v1/admin/users/{uuid.uuid4()}", json={"admin": True}, headers=key)).status_code == 404
+    refused = await client.patch(
+        f"/v1/admin/users/{me}", json={"admin": False}, headers=bearer(await key_of(harness, "alice"))
+    )
+    assert refused.status_code == 403
+
+
+async def test_two_admins_who_end_each_other_s_rights_at_once_leave_one(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    admins = {name: await root_of(harness, client, name) for name in ("ann", "ben")}
+    ids = {name: (await person(harness, name)).id for name in admins}
+    for each in admins.values():
+        await each.page("/admin/people")
+    await asyncio.gather(
+        admins["ann"].press(f"/admin/people/{ids['ben']}/admin", admin="false"),
+        admins["ben"].press(f"/admin/people/{ids['ann']}/admin", admin="false"),
+    )
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        assert sum([await tx.people.is_admin(each) for each in ids.values()]) == 1
+
+
+async def test_who_is_signed_out_everywhere_is_let_in_by_nothing(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root, bob = await root_of(harness, client), (await person(harness, "bob")).id
+    keys = [await key_of(harness, "bob"), await key_of(harness, "bob", "claude")]
+    alices = await key_of(harness, "alice")
+    bobs = Person(client, await cookie_of(harness, "bob"))
+    await bobs.page("/memory")
+    shown = await root.page(f"/admin/people/{bob}")
+    assert "Sign out everywhere…" in shown
+    assert all(key not in shown for key in keys)
+    assert (await root.press(f"/admin/people/{bob}/sign-out")).status_code == 303
+    assert [(await client.get("/v1/whoami", headers=bearer(key))).status_code for key in keys] == [401, 401]
+    assert (await bobs.get("/memory")).headers["location"] == "/login"
+    assert (await client.get("/v1/whoami", headers=bearer(alices))).status_code == 200
+    me = (await person(harness, "root")).id
+    acts = await acts_of(harness)
+    assert ("key.revoked", me, (bob,)) in acts
+    assert ("signed.out", me, (bob,)) in acts
+    assert "Sign out everywhere…" not in await root.page(f"/admin/people/{bob}")
+    await key_of(harness, "bob")
+    key = bearer(await key_of(harness, "root"))
+    ended = (await client.post(f"/v1/admin/users/{bob}/sign-out", headers=key)).json()
+    assert ended == {"keys": 1, "apps": 0, "browsers": 0, "accounts": 0}
+
+
+async def test_health_says_what_is_wrong_and_what_to_do(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await root_of(harness, client)
+    text = await root.page("/admin")
+    assert "All is well, but one thing: Discord." in re.sub(r"\s+", " ", text)
+    assert "not connected: Nexus tries again by itself" in text
+    harness.clock.tick(timedelta(hours=3).total_seconds())
+    assert "run the job that seals them" in await root.page("/admin")
+    await harness.app.audit.seal(harness.workspace().tenant_id)
+    assert "every row is sealed" in await root.page("/admin")
+    key = bearer(await key_of(harness, "root"))
+    found = (await client.get("/v1/admin/health", headers=key)).json()["items"]
+    assert (found[0]["name"], found[0]["ok"]) == ("discord", False)
+
+
+async def test_jobs_are_run_by_a_button_and_backups_listed(
+    harness: AppHarness, client: httpx2.AsyncClient, jobs: ServedJobs
+) -> None:
+    root = await root_of(harness, client)
+    await harness.say("alice", "good morning", **ROOM)
+    assert "not run yet" in await root.page("/admin")
+    for name in ("audit", "backup"):
+        begun = await root.press(f"/admin/jobs/{name}")
+        assert begun.headers["location"] == "/admin#jobs"
+    await asyncio.gather(*jobs._begun)
+    key = bearer(await key_of(harness, "root"))
+    found = (await client.get("/v1/admin/jobs", headers=key)).json()["items"]
+    states = {each["name"]: each["last"] and each["last"]["state"] for each in found}
+    assert (states["audit"], states["day"]) == ("done", None)
+    assert (await root.press("/admin/jobs/nonsense")).status_code == 404
+    assert (await client.post("/v1/admin/jobs/nonsense/run", headers=key)).status_code == 404
+    assert (await client.post("/v1/admin/jobs/day/run", headers=key)).status_code == 202
+    await asyncio.gather(*jobs._begun)
+    backups = (await client.get("/v1/admin/backups", headers=key)).json()["items"]
+    made = states["backup"] == "done"
+    assert len(backups) == made
+    assert ("None in the data folder yet." in await root.page("/admin")) != made
+
+
+async def test_the_audit_log_is_filtered_verified_and_taken(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await root_of(harness, client)
+    me = (await person(harness, "root")).id
+    bob = (await person(harness, "bob")).id
+    await harness.command("bob", "/nexus opt-out --yes", **DM)
+    await harness.app.audit.seal(harness.workspace().tenant_id)
+    rows = await root.page("/admin/audit")
+    assert "opted out of being stored" in rows
+    listed = rows.split('<ul class="events">')[1]
+    assert "became an admin" in listed
+    of_act = (await root.page("/admin/audit?act=person.opted_out")).split('<ul class="events">')[1]
+    assert ("opted out of being stored" in of_act, "became an admin" in of_act) == (True, False)
+    of_bob = (await root.page(f"/admin/audit?user={bob}")).split('<ul class="events">')[1]
+    assert ("opted out of being stored" in of_bob, "became an admin" in of_bob) == (True, False)
+    day = harness.clock.now().date()
+    assert "Nothing fits that." in await root.page(f"/admin/audit?until={day - timedelta(days=2)}")
+    for odd in ("?act=x&user=x&since=x&until=x", "?since=0001-01-01&until=9999-12-31", "?cursor="):
+        assert (await root.get(f"/admin/audit{odd}")).status_code in (200, 422)
+    assert (str(AuditAct.READ_AUDIT), me, ()) in await acts_of(harness)
+    verified = await root.press("/admin/audit/verify")
+    assert "The log is whole" in verified.text
+    taken = await root.get(f"/admin/audit/export?user={bob}")
+    assert "attachment" in taken.headers["content-disposition"]
+    lines = [json.loads(line) for line in taken.text.splitlines()]
+    assert [each["act"] for each in lines].count("person.opted_out") == 1
+    key = bearer(await key_of(harness, "root"))
+    assert (await client.get("/v1/admin/audit/verification", headers=key)).json()["whole"] is True
+    first = (await client.get("/v1/admin/audit", params={"limit": 2}, headers=key)).json()
+    second = (await client.get("/v1/admin/audit", params={"limit": 2, "cursor": first["next"]}, headers=key)).json()
+    ids = [each["id"] for each in first["items"] + second["items"]]
+    assert len(set(ids)) == 4
+    assert (await client.get("/v1/admin/audit", params={"act": "x"}, headers=key)).status_code == 422
+
+
+async def test_settings_are_shown_and_those_of_recall_changed(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await root_of(harness, client)
+    shown = await root.page("/admin/settings")
+    assert "@nexus" in shown
+    assert "nexus.toml" in shown
+    changed = await root.press("/admin/settings", strategy="recent", top_k="3", recall_tokens="2000")
+    assert changed.status_code == 303
+    said = (await harness.command("root", "/nexus settings", **DM)).text
+    assert ("strategy = recent" in said, "top_k = 3" in said, "recall_tokens = 2000  (as configured)" in said) == (
+        True, True, True,
+    )  # fmt: skip
+    me = (await person(harness, "root")).id
+    assert [act for act, actor, _ in await acts_of(harness) if actor == me].count("setting.set") == 2
+    assert "Take that again" in await root.page("/admin/settings")
+    await root.press("/admin/settings", reset="top_k")
+    assert "top_k = 3" not in (await harness.command("root", "/nexus settings", **DM)).text
+    for wrong in ({"top_k": "1000"}, {"strategy": "best"}, {"reset": "persona"}, {"top_k": "x" * 41}):
+        assert (await root.press("/admin/settings", **wrong)).status_code == 422
+    key = bearer(await key_of(harness, "root"))
+    sent = {"top_k": 5, "strategy": None}
+    found = (await client.patch("/v1/admin/settings", json=sent, headers=key)).json()
+    values = {each["name"]: each["value"] for each in found["retrieval"]}
+    assert (values["top_k"], values["strategy"]) == (5, "hybrid")
+    assert found["configured"]["plan"] == ""
+    for refused in ({"top_k": 1_000}, {"persona": "x"}, {"strategy": "best"}):
+        assert (await client.patch("/v1/admin/settings", json=refused, headers=key)).status_code == 422
+    bobs = bearer(await key_of(harness, "bob"))
+    assert (await client.patch("/v1/admin/settings", json=sent, headers=bobs)).status_code == 403
+
+
+async def test_no_name_is_markup_and_pages_are_german_where_the_browser_is(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await root_of(harness, client)
+    for bite in BITES:
+        found = await person(harness, bite)
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            await tx.people.set_admin(found.id, True)
+    pages = [await root.page(path) for path in PAGES]
+    pages += [await root.page(f"/admin/people/{each}") for each in re.findall(r"people/([0-9a-f-]{36})", pages[1])]
+    for text in pages:
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "<b hx-get" not in text
+        assert " 49 " not in text
+    for path, words in zip(PAGES, ("Zustand", "Personen", "Prüfprotokoll", "Einstellungen"), strict=True):
+        assert words in (await root.get(path, **{"Accept-Language": "de"})).text
