@@ -29,6 +29,7 @@ TYPES: Final = {
     "bool": bool,
     "uuid": UUID,
     "bytea": bytes,
+    "vector": bytes,  # as it is on the wire
     "timestamptz": datetime,
     "date": date,
 }
