@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from bot.console import render
 from bot.console.sample import SAMPLE
 from composer.app import App
+from composer.errors import Unavailable
 from composer.model import CONSOLE
 from composer.people.credentials.invitations import FirstAdmin, invitation_url, let_first_admin_in
 from composer.people.credentials.keys import SECRET_BYTES
@@ -32,6 +34,12 @@ async def show_first_links(app: App) -> None:
         if first is not None:
             render.show(sentence(here.tenant, first, app.settings.web_address))
             shown += 1
+
+
+async def try_first_links(app: App) -> None:
+    """The same, but where the database is away nothing is printed: what is served goes on without."""
+    with suppress(Unavailable):
+        await show_first_links(app)
 
 
 async def organisations(app: App) -> Sequence[Workspace]:

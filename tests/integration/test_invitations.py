@@ -15,6 +15,7 @@ from bot.console import first_admin, operations
 from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.metrics import Metrics
+from composer.errors import Unavailable
 from composer.model import Trust
 from composer.people.credentials.invitations import invitation_url, let_first_admin_in
 from composer.repositories.audit import AuditAct
@@ -346,6 +347,17 @@ async def test_nexus_run_prints_the_link_of_each_organisation_that_has_no_admin(
     assert "acme" not in str(printed)
     async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         assert await tx.people.trust((await tx.people.admins())[0][0]) is Trust.MEMBER
+
+
+async def test_a_start_goes_on_without_the_database(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(app: object) -> None:
+        raise Unavailable("The database does not answer; try again in a moment.")
+
+    monkeypatch.setattr(first_admin, "show_first_links", away)
+    await first_admin.try_first_links(harness.app)
+    assert not capsys.readouterr().out
 
 
 def test_a_link_is_below_the_address_of_the_web_port() -> None:

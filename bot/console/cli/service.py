@@ -8,7 +8,7 @@ from bot.console import operations, render, schedule
 from bot.console.cli.failure import EXIT_FAILED
 from bot.console.cli.invocation import InWorkspace, Json, finish, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.doctor import Check, as_json, check_receipt, run_doctor
-from bot.console.first_admin import show_first_links
+from bot.console.first_admin import try_first_links
 from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from composer.app import App
@@ -45,7 +45,7 @@ def run(
 
     async def serve(app: App) -> None:
         served, say = schedule.ServedJobs(app), announcer(settings.log_format, render.err.print)
-        run_jobs, show = served.serve if with_jobs else None, (lambda: show_first_links(app)) if web else None
+        run_jobs, show = served.serve if with_jobs else None, (lambda: try_first_links(app)) if web else None
         await serving.serve(app, platforms, say, run_jobs, metrics, started=show, offered=served)
 
     run_in_app(settings, serve, observer=metrics)
