@@ -754,3 +754,16 @@ def test_only_the_person_themselves_gets_everything_that_they_own() -> None:
     assert owned_by_bearer(entry_access(EVERY_VENDOR)).users == (ALICE, CAROL)
     with pytest.raises(Refused):
         owned_by_bearer(entry_access("claude", WRITER))
+
+
+def test_a_person_looks_into_their_rooms_and_a_guest_into_none_of_a_chat_platform() -> None:
+    chat = JoinedRoom("room:a", "a", private=True, project_id=None, isolated=False, chat=True, room_id=uuid.uuid4())
+    terminal = replace(chat, namespace="room:b", name="b", chat=False)
+    person = EntryAccess(uuid.uuid4(), uuid.uuid4(), EVERY_VENDOR, frozenset())
+    both = (chat, terminal)
+    assert visibility.rooms_of_person(person, both, Trust.MEMBER) == both
+    assert visibility.rooms_of_person(person, both, Trust.GUEST) == (terminal,)
+    assert visibility.rooms_of_person(replace(person, vendor="claude"), both, Trust.MEMBER) == ()
+    readable = visibility.readable_rooms(person, both, Trust.GUEST)
+    assert (readable.namespaces, readable.pooled, readable.readers, readable.rooms) == (("room:b",), (), (), ())
+    assert visibility.readable_rooms(replace(person, vendor="claude"), both, Trust.MEMBER).all_namespaces == ()
