@@ -40,7 +40,7 @@ class _Use:
         self.seconds = 0.0
 
 
-class _Line(_Use):
+class _PartySteps(_Use):
     """The steps of one party that are ready, in their order."""
 
     __slots__ = ("handles", "of_tenant")
@@ -60,10 +60,10 @@ class _Ready:
         self._arrived = deque[asyncio.Handle]()
         self.append = self._arrived.append
         self._tenants: dict[uuid.UUID | None, _Use] = {}
-        self._lines: dict[Party, _Line] = {}
-        self._ready: dict[_Line, None] = {}
+        self._lines: dict[Party, _PartySteps] = {}
+        self._ready: dict[_PartySteps, None] = {}
         self._size = 0  # of all lines
-        self._running: _Line | None = None
+        self._running: _PartySteps | None = None
         self._since = self._round_ends = self._halved_at = 0.0
         self._nothing = asyncio.Handle(int, (), loop)
         self._nothing.cancel()  # asyncio skips it
@@ -80,7 +80,7 @@ class _Ready:
             party = party_in(handle._context)  # type: ignore[attr-defined]
             line = lines.get(party)
             if line is None:
-                line = lines[party] = _Line(self._tenants.setdefault(party.tenant, _Use()))
+                line = lines[party] = _PartySteps(self._tenants.setdefault(party.tenant, _Use()))
             line.handles.append(handle)
             self._ready[line] = None
             self._size += 1
@@ -135,5 +135,5 @@ class _Ready:
         self._tenants = {party.tenant: line.of_tenant for party, line in self._lines.items()}
 
 
-def _used(line: _Line) -> tuple[float, float]:
+def _used(line: _PartySteps) -> tuple[float, float]:
     return line.of_tenant.seconds, line.seconds

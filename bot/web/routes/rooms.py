@@ -126,7 +126,7 @@ class DmRoomsUpdate(RequestBody):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _RoomReading:
     """A room that is read: the transaction, the room, and what may be read in it."""
 
     tx: Transaction
@@ -145,12 +145,12 @@ def _require_signed_in(call: ApiCall) -> None:
 
 
 @asynccontextmanager
-async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_Shown]:
+async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_RoomReading]:
     _require_signed_in(call)
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     async with call.reading() as (tx, access):
         room, readable = await rooms.room_of(tx, access, id, presence, call.now)
-        yield _Shown(tx, room, readable)
+        yield _RoomReading(tx, room, readable)
 
 
 @router.get("", summary="List rooms", response_class=Response, responses={200: {"model": RoomList}, **_DONE})
