@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import asyncpg
@@ -13,7 +14,7 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.ports.models import WorkKind
 from composer.repositories.usage import Figures, LedgerKey
-from composer.settings import BudgetSettings, PlanSettings, Settings
+from composer.settings import BudgetSettings, PlanSettings, PriceSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, Person
@@ -25,6 +26,10 @@ LIMITS: dict[str, Any] = {
     "plan": "small",
     "plans": {"small": PlanSettings(entries=10, writes=10)},
     "budgets": (BudgetSettings(per="day", tokens=1_000), BudgetSettings(per="month", tokens=70, kind="answers")),
+}
+PRICED: dict[str, Any] = {
+    "prices": {"gpt-4o": PriceSettings(input=Decimal(2), output=Decimal(8))},
+    "budgets": (BudgetSettings(per="day", money=Decimal(5)),),
 }
 
 
@@ -58,7 +63,13 @@ async def conversations(harness: AppHarness) -> list[uuid.UUID]:
 
 
 async def used(
-    harness: AppHarness, name: str, tokens: int, place: uuid.UUID | None, model: str = "gpt-4o", days_ago: int = 0
+    harness: AppHarness,
+    name: str,
+    tokens: int,
+    place: uuid.UUID | None,
+    model: str = "gpt-4o",
+    days_ago: int = 0,
+    cost: Decimal = Decimal(0),
 ) -> None:
     """Record that models used tokens for somebody."""
     found, here = await person(harness, name), harness.workspace()
@@ -66,7 +77,9 @@ async def used(
     agent = harness.app.directory.agents(here.tenant_id)[0].id
     key = LedgerKey(day, WorkKind.ANSWER, agent, place, found.id, model)
     async with harness.app.database.transaction(here.tenant_id) as tx:
-        await tx.usage.add(key, Figures(calls=1, prompt_tokens=tokens), 0)
+        await tx.usage.add(
+            key, Figures(calls=1, prompt_tokens=tokens, unpriced_tokens=0 if cost else tokens, cost=cost), 0
+        )
 
 
 async def test_who_is_no_admin_sees_their_own_alone(harness: AppHarness, client: httpx2.AsyncClient) -> None:
@@ -115,6 +128,24 @@ async def test_an_admin_sees_everyones_figures_and_what_is_left(
     assert usage["plan"] == "small"
     told = [(each["per"], each["kind"], each["tokens"], each["used"]) for each in usage["budgets"]]
     assert told == [("day", None, 1_000, 6_000), ("month", "answers", 70, 6_000)]
+
+
+async def test_what_models_cost_is_shown_where_prices_are_set(settings: Settings) -> None:
+    async with open_harness(settings.model_copy(update=PRICED)) as harness:
+        await root_of(harness)
+        await used(harness, "root", 600_000, None, cost=Decimal("1.2"))
+        await used(harness, "root", 5_000, None, model="other")
+        served = web_app(harness.app, Metrics([]), {}, None)
+        async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            shown = await Person(client, await cookie_of(harness, "root")).page("/usage")
+            for text in ("1.20 USD", "tokens without a price", "1.20 USD of 5.00 USD used", "3.80 USD left"):
+                assert text in shown, text
+            key = bearer(await key_of(harness, "root"))
+            models = (await client.get("/v1/usage/models", params={"by": "model"}, headers=key)).json()
+            assert [(each["cost"], each["unpriced_tokens"]) for each in models["items"]] == [(1.2, 0), (0, 5_000)]
+            assert models["currency"] == "USD"
+            (budget,) = (await client.get("/v1/admin/usage", headers=key)).json()["budgets"]
+            assert (budget["tokens"], budget["money"], budget["spent"]) == (None, 5, 1.2)
 
 
 async def test_days_are_chosen_within_a_year(harness: AppHarness, client: httpx2.AsyncClient) -> None:

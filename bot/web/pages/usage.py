@@ -3,6 +3,7 @@ Figures alone: never what anything says."""
 
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from fastapi import Query, Request, Response
 
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
+from composer.ingest.tenants import configured_prices
 from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Total
 from composer.repositories.usage import Dimension
@@ -58,25 +60,25 @@ class DayFigures:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much of a quota or a budget is used. `of`: entries, an operation, or the tokens of models."""
+    """How much of a quota or a budget is used. `of`: entries, an operation, or the tokens or the money of models."""
 
     of: str
-    used: int
-    most: int
+    used: int | Decimal
+    most: int | Decimal
     kind: str = ""
     agent: str = ""
     per: str = ""
     refused: int = 0
 
     @property
-    def left(self) -> int:
+    def left(self) -> int | Decimal:
         """What is left of it."""
-        return max(0, self.most - self.used)
+        return max(self.most - self.used, 0)
 
     @property
     def share(self) -> float:
         """How much is used, of 100."""
-        return min(100.0, 100 * self.used / self.most) if self.most else 100.0
+        return min(100.0, float(100 * self.used / self.most)) if self.most else 100.0
 
 
 @router.get("")
@@ -86,7 +88,7 @@ async def show_usage_page(
     whose: Annotated[str, Query(max_length=20)] = "",
     days: Annotated[int, Query(ge=1, le=SPANS[-1])] = 30,
 ) -> Response:
-    """Tokens by day, model, agent, room and kind of work, and for an admin by person, with budgets and plan."""
+    """Tokens and cost by day, model, agent, room and kind of work; for an admin by person, with budgets and plan."""
     admin = viewer.principal.may(KeyPermission.ADMIN)
     wanted = WantedUsage(admin and whose == EVERYONE, days if days in SPANS else 30)
     await viewer.call.app.operations.settle()
@@ -124,6 +126,7 @@ async def _figures(viewer: Viewer, reading: Reading, wanted: WantedUsage) -> dic
         "tables": {by.value: measures(found[by]) for by in shown},
         "more": {by.value: max(0, len(found[by]) - MAX_MEASURES) for by in shown},
         "tools": _by_tool(totals),
+        "prices": configured_prices(app.settings),
     }
 
 
@@ -140,15 +143,20 @@ async def limits(viewer: Viewer, reading: Reading) -> list[Limit]:
     quotas = await app.operations.quotas(reading.tx, tenant)
     of_plan = [Limit(each.quota, each.used, each.most, per="month" if each.begins_again else "") for each in quotas]
     known = {(each.of, each.used, each.most) for each in of_plan}
-    found = [_of_budget(each) for each in budgets if each.budget.tokens is not None]
+    found = [limit for each in budgets for limit in _of_budget(each)]
     return of_plan + [each for each in found if each.kind or each.agent or (each.of, each.used, each.most) not in known]
 
 
-def _of_budget(state: BudgetState) -> Limit:
-    budget = state.budget
+def _of_budget(state: BudgetState) -> list[Limit]:
+    """A budget may be in tokens, in money, or in both."""
+    budget, spent = state.budget, state.spent
     kind = "" if budget.kind is None else budget.kind.value
-    per, most = budget.period.value, budget.tokens or 0
-    return Limit("tokens", state.spent.tokens, most, kind, budget.agent or "", per, state.refused)
+    of_each = (("tokens", spent.tokens, budget.tokens), ("money", spent.money, budget.money))
+    return [
+        Limit(of, used, most, kind, budget.agent or "", budget.period.value, state.refused)
+        for of, used, most in of_each
+        if most is not None
+    ]
 
 
 def by_day(found: list[UsageLine], span: UsageSpan) -> list[DayFigures]:

@@ -43,19 +43,22 @@ class QuotaUsage(BaseModel):
 
 class BudgetUsage(BaseModel):
     """How much of a budget is used in this day or month (`per`): of a kind of work and by an agent, where it is for
-    one. `refused`: calls that it had no room for."""
+    one. `tokens` and `money` (in `currency`) are its limits, null where it has none; `used` and `spent` are what was
+    used of them. `refused`: calls that it had no room for."""
 
     per: str
     kind: str | None
     agent: str | None
-    tokens: int
+    tokens: int | None
     used: int
+    money: float | None
+    spent: float
     refused: int
 
 
 class WorkspaceUsage(UsageReport):
     """What everyone used. `plan` is its name, null where nothing is limited; `quotas` are those of the plan, and
-    `budgets` the limits of what models may use, as far as they are in tokens."""
+    `budgets` the limits of what models may use."""
 
     plan: str | None
     quotas: list[QuotaUsage]
@@ -133,10 +136,11 @@ async def admin_usage(_: Admin, call: Calling, months: Months = 1) -> WorkspaceU
                 agent=each.budget.agent,
                 tokens=each.budget.tokens,
                 used=each.spent.tokens,
+                money=None if each.budget.money is None else float(each.budget.money),
+                spent=float(each.spent.money),
                 refused=each.refused,
             )
             for each in budgets
-            if each.budget.tokens is not None
         ],
     )
 

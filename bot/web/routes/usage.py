@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Query
 from pydantic import BaseModel
@@ -67,7 +67,8 @@ async def show_usage(call: Calling, months: Months = 1) -> UsageReport:
 
 
 class UsageLineFigures(BaseModel):
-    """What models used for one day, agent, room, person, kind of work or model, by its name for people."""
+    """What models used for one day, agent, room, person, kind of work or model, by its name for people. `cost` is in
+    `currency`, as far as prices are set; `unpriced_tokens` are of models without a price."""
 
     name: str
     calls: int
@@ -76,6 +77,8 @@ class UsageLineFigures(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
+    unpriced_tokens: int
+    cost: float
 
 
 class UsageLines(BaseModel):
@@ -86,6 +89,7 @@ class UsageLines(BaseModel):
     until: date
     by: Dimension
     items: list[UsageLineFigures]
+    currency: str
 
 
 By = Annotated[Dimension, Query(description="What to show it by.")]
@@ -114,10 +118,10 @@ async def usage_lines(
     async with call.reading() as (tx, access):
         found = await model_usage(tx, by, span, owned_by_bearer(access), presence, everyone=everyone)
     items = [UsageLineFigures(name=each.name, **_figures(each)) for each in found]
-    return UsageLines(since=span.since, until=span.until, by=by, items=items)
+    return UsageLines(since=span.since, until=span.until, by=by, items=items, currency=app.settings.currency)
 
 
-def _figures(line: UsageLine) -> dict[str, int]:
+def _figures(line: UsageLine) -> dict[str, Any]:
     return {name: getattr(line.figures, name) for name in UsageLineFigures.model_fields if name != "name"}
 
 
