@@ -38,10 +38,10 @@ _APART: Final = {
     "it moves rows, or marks them, and adds no words": """conversation_assign conversations_bump_version
         conversations_note_history_changed conversations_set_read conversations_skip
         conversations_leave_projects
-        digest_set entry_file entry_say_again session_turn_rate fact_close import_keep landmark_set_state memories_merge memories_restate
+        digest_set entry_file entry_say_again fact_close import_keep landmark_set_state memories_merge memories_restate
         memories_supersede message_note_edit
         messages_set_skipped notice_begin notice_posted quarantine_decide reembed_switch
-        reminder_posted reminders_end reminders_refuse room_add_id
+        reminder_posted reminders_end reminders_refuse room_add_id session_turn_rate
         room_note_privacy room_refile_after room_set room_set_private room_set_recording
         sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
         user_set_opted_out users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
