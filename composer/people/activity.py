@@ -54,7 +54,7 @@ async def activity_of(
     teams = [id for id in access.teams if team_namespace(id) in places]
     found += await tx.remembered.joins(teams, since, MAX_ACTIVITY)
     if presence is not None:
-        trust = await least_trust(tx, access)
+        trust = await least_trust(tx, access.users)
         joined = await tx.conversations.rooms_joined(access.users, presence)
         rooms = [room for room in visibility.rooms_of_person(access, joined, trust) if not room.isolated]
         readable = visibility.readable_rooms(access, rooms, trust)

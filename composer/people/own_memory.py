@@ -11,11 +11,12 @@ from typing import Final
 from composer.errors import NotFound
 from composer.memory.affected import ItemRef
 from composer.memory.forget import RETRACTED, Receipt, find_reach
-from composer.model import API, CONSOLE, DISCORD, SLACK
+from composer.model import API, CONSOLE, DISCORD, SLACK, Trust
 from composer.people.erasing import erase
 from composer.people.places import NamedPlace, named, room_ids
 from composer.people.projection import in_two_dimensions
 from composer.people.readers import WhoReads, readers_of
+from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import OwnFilter, OwnItem, OwnOrder, OwnPlace, OwnProject, OwnTrace
@@ -202,7 +203,8 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
     item = found[0]
     joined = await tx.conversations.joined_ids(owned.users, presence)
     places, projects = await _around(tx, owned, [item.namespace], joined)
-    traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES)
+    public = await least_trust(tx, owned.users) is Trust.MEMBER
+    traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES, public=public)
     return ItemDetails(
         item,
         named(item.namespace, places, projects, owned.users),

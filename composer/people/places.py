@@ -11,6 +11,7 @@ from composer.text.names import title_label
 from composer.text.project_names import distinct_names
 
 _ID_LENGTH: Final = 36  # of a UUID as text
+LEFT_ROOM: Final = "a private room that you are not in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def named(
     if former is not None and former.readable:
         return NamedPlace(f"#{title_label(former.name)}, while it was private", "nobody any more")
     if kind == "room":
-        return NamedPlace("a private room that you are not in", "its members")
+        return NamedPlace(LEFT_ROOM, "its members")
     return NamedPlace(f"a {'DM' if kind == 'dm' else kind} of yours", "you")
 
 
@@ -80,7 +81,7 @@ def _conversation(place: OwnPlace, names: Mapping[uuid.UUID, str]) -> NamedPlace
         readers = "you, in that session" + _pool(place, names, pooled=pooled)
         return NamedPlace(f"your session {label} with {agent}", readers)
     if not place.readable:
-        return NamedPlace("a private room that you are not in", "its members")
+        return NamedPlace(LEFT_ROOM, "its members")
     pooled = place.project is not None and (place.pooled or not place.private)
     if place.private:
         return NamedPlace(f"the private room #{label}", "its members" + _pool(place, names, pooled=pooled))

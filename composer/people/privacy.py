@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from composer.model import Trust
 from composer.people.places import NamedPlace, named, room_ids
+from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import Asker, Count
@@ -24,7 +26,8 @@ async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence:
     counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
-    askers = await tx.own_data.askers(owned, joined)
+    public = await least_trust(tx, owned.users) is Trust.MEMBER
+    askers = await tx.own_data.askers(owned, joined, public=public)
     by_place: defaultdict[tuple[str, NamedPlace], list[Count]] = defaultdict(list)
     for count in counts:
         of_accounts = count.namespace.startswith(_OF_ACCOUNTS)

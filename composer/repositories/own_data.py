@@ -167,7 +167,7 @@ class OwnVector:
 @dataclass(frozen=True, slots=True)
 class OwnTrace:
     """A message that an item was made from (`part` source), or a question whose answer it led to (answer). `own`: it is
-    the person's; else `asker` asked."""
+    the person's; else `asker` asked. `place` is empty for a private room that the person is not in."""
 
     part: str
     id: uuid.UUID
@@ -217,14 +217,18 @@ class OwnData:
         )
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def traces(self, owned: Owned, id: uuid.UUID, joined: Collection[uuid.UUID], limit: int) -> list[OwnTrace]:
-        """What an item was made from and led to, as far as the person may know it, latest first."""
+    async def traces(
+        self, owned: Owned, id: uuid.UUID, joined: Collection[uuid.UUID], limit: int, *, public: bool
+    ) -> list[OwnTrace]:
+        """What an item was made from and led to, as far as the person may know it, latest first. `public`: they may
+        enter public rooms that they are not in."""
         return await self._sql.fetch_as(
             OwnTrace,
             "own_memory_traces",
             user_ids=list(owned.users),
             id=id,
             joined_ids=list(joined),
+            public=public,
             limit=limit,
         )
 
@@ -239,10 +243,10 @@ class OwnData:
         """The projects that the person is in."""
         return await self._sql.fetch_as(OwnProject, "project_list", user_ids=list(owned.users))
 
-    async def askers(self, owned: Owned, joined: Collection[uuid.UUID]) -> list[Asker]:
+    async def askers(self, owned: Owned, joined: Collection[uuid.UUID], *, public: bool) -> list[Asker]:
         """Who was answered from what the person owns, in the rooms that the person may read now. `joined`: those that
-        they are in."""
-        rows = await self._sql.fetch("own_askers", user_ids=list(owned.users), joined_ids=list(joined))
+        they are in; `public`: they may enter public ones."""
+        rows = await self._sql.fetch("own_askers", user_ids=list(owned.users), joined_ids=list(joined), public=public)
         return [
             Asker(row["room_id"], row["name"], row["asker"], row["answers"], row["last_at"])
             for row in rows

@@ -189,7 +189,7 @@ class People:
         limit: int,
     ) -> list[KnownPerson]:
         """The people a word of whose name begins so (in lower case), by name, without the users `own`: who is in one of
-        these rooms, teams and projects, in a public room (`public`), or on no chat platform."""
+        these rooms, teams and projects, and with `public` in a public room, or on no chat platform."""
         return await self._sql.fetch_as(
             KnownPerson,
             "people_known",

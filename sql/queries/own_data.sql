@@ -159,7 +159,7 @@ SELECT kind, user_id, item FROM (
 ORDER BY kind, n
 
 -- name: own_askers
--- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made
+-- Find whose questions, in rooms that a person may read now (`public`: they may enter public ones), were answered from what the person owns or from what was made
 -- from it. A room's earlier time as a private one is not among them. Questions elsewhere are not even counted: how often
 -- others ask where the person may not read is not theirs to know.
 WITH RECURSIVE owned (id) AS (
@@ -190,7 +190,7 @@ JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
 JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
 WHERE room.kind = 'room' AND q.namespace = room.namespace
-      AND (NOT room.private OR room.id = ANY (:joined_ids::uuid[]))
+      AND (NOT room.private AND :public::boolean OR room.id = ANY (:joined_ids::uuid[]))
       AND q.user_id <> ALL (:user_ids::uuid[]) AND NOT q.ephemeral
 GROUP BY room.id, room.title, room.name, room.private, u.id, u.name
 ORDER BY 2, room.id, u.name, u.id

@@ -237,7 +237,7 @@ WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND (i.platform <> 'rest
 
 -- name: people_known
 -- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may
--- enter those) or in one of theirs (`room_ids`), in one of their teams or projects, or on no chat platform at all. One user
+-- enter those) or in one of theirs (`room_ids`), in one of their teams or projects, or, for who may enter public rooms, on no chat platform at all. One user
 -- for each person, and where that is; not those of `user_ids`, nor who has no name (`nameless`).
 SELECT DISTINCT ON (u.name, coalesce(u.person_id, u.id)) u.id, u.name,
        ARRAY(SELECT DISTINCT i.platform FROM identities AS i
@@ -252,7 +252,7 @@ WHERE u.tenant_id = :tenant_id AND NOT u.id = ANY (:user_ids::uuid[]) AND u.name
                       WHERE t.tenant_id = :tenant_id AND t.user_id = u.id AND t.team_id = ANY (:team_ids::uuid[]))
            OR EXISTS (SELECT FROM project_members AS p
                       WHERE p.tenant_id = :tenant_id AND p.user_id = u.id AND p.project_id = ANY (:project_ids::uuid[]))
-           OR NOT EXISTS (SELECT FROM identities AS i
+           OR :public::boolean AND NOT EXISTS (SELECT FROM identities AS i
                           WHERE i.tenant_id = :tenant_id AND i.user_id = u.id AND i.platform <> 'rest'))
 ORDER BY u.name, coalesce(u.person_id, u.id), u.id
 LIMIT :limit

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from bot.web.app import web_app
+from bot.web.event_stream import HEARTBEAT
 from bot.web.metrics import Metrics
 from bot.web.pages import events
 from bot.web.pages.events import CHANGED_EVENT, RECONNECT
@@ -94,6 +95,23 @@ async def test_a_page_is_told_of_what_its_person_may_read_and_of_nothing_else(
         await until(lambda: hers.changes >= 1 and waits.changes >= 1)
         told = hers.text.replace(CHANGED_EVENT, b"").replace(RECONNECT, b"").replace(b": still there\n\n", b"")
         assert told == b"", "no content"
+
+
+async def test_what_others_change_moves_no_sign_of_life(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much others change, and whenever: the stream's own clock says when it beats."""
+    monkeypatch.setattr(events, "SILENT_SECONDS", 0.3)
+    alice, hub = Person(client, await cookie_of(harness, "alice")), Hub(harness)
+    await alice.page("/memory")
+    async with watching(alice, "memory") as hers:
+
+        async def bob_writes() -> bool:
+            await hub.write("bob", "zqheron")
+            return hers.text.count(HEARTBEAT) >= 2
+
+        await until(bob_writes)
+        assert hers.changes == 0
 
 
 async def test_two_admins_of_a_project_see_each_other_decide(harness: AppHarness, client: httpx2.AsyncClient) -> None:

@@ -10,8 +10,10 @@ import httpx2
 import numpy as np
 import pytest
 
+from bot.script.places import incoming, place_of
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from composer.model import Trust
 from composer.people.projection import in_two_dimensions
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
@@ -335,3 +337,51 @@ async def test_what_others_have_changes_nothing_of_any_view(
 def _address(page: str, word: str) -> str:
     """The address of the item whose row has a word."""
     return str(ITEM.findall(page[: page.index(word)])[-1])
+
+
+async def test_a_guest_learns_nothing_of_what_was_asked_where_they_are_not(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    """Not even where everybody else may enter: what is asked of them is in the question. As a member they see it."""
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    for place in (ROOM, {"room": "zqquiet"}):
+        await harness.command("alice", "/nexus project assign apollo --yes", **place)
+    await harness.move("alice", "zqquiet", joined=False)
+    await harness.say("alice", "I prefer durian pudding for dessert", **ROOM)
+    key = bearer(await key_of(harness, "alice"))
+    [item] = (await client.get("/v1/memory", params={"q": "durian"}, headers=key)).json()["items"]
+    await harness.say("bob", "@nexus which durian pudding for dessert? zqcontract ends", room="zqquiet")
+
+    async def told() -> str:
+        detail = (await client.get(f"/v1/memory/{item['id']}", headers=key)).text
+        return detail + await alice.page(f"/memory/{item['id']}") + await alice.page("/privacy")
+
+    shown = await told()
+    assert "zqcontract" in shown
+    assert "#zqquiet: bob" in shown
+    at = harness.workspace()
+    later = incoming(
+        at, place_of("general", None, None), "alice", "hello", harness.clock.tick(), id="g1", trust=Trust.GUEST
+    )
+    await harness.app.receive(at, [later])
+    shown = await told()
+    assert "zqcontract" not in shown
+    assert "zqquiet" not in shown
+
+
+async def test_a_private_room_that_one_has_left_is_named_nowhere(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    place: dict[str, Any] = {"room": "zqlayoffs", "private": True}
+    await harness.say("alice", "I prefer durian pudding for dessert", **place)
+    await harness.say("alice", "@nexus which pudding for dessert do I prefer?", **place)
+    key = bearer(await key_of(harness, "alice"))
+    [item] = (await client.get("/v1/memory", params={"q": "durian"}, headers=key)).json()["items"]
+    paths = (f"/v1/memory/{item['id']}", "/v1/memory")
+    assert "zqlayoffs" in (await client.get(paths[0], headers=key)).text
+    await harness.move("alice", "zqlayoffs", joined=False)
+    for path in paths:
+        assert "zqlayoffs" not in (await client.get(path, headers=key)).text
+    shown = await alice.page(f"/memory/{item['id']}")
+    assert "zqlayoffs" not in shown
+    assert "in a private room that you are not in" in shown

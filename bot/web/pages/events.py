@@ -63,29 +63,32 @@ async def _events(request: Request, viewer: Viewer, nexus: WebState, page: Watch
     async with nexus.watching.take():
         with nexus.app.changes.listening(viewer.principal.tenant_id) as heard:
             yield RECONNECT
-            known, until = None, loop.time()
+            access, beats_at = None, loop.time() + SILENT_SECONDS
             while True:
-                changes = await _next(heard)
-                is_known = known is not None and loop.time() < until
-                if not (changes and is_known and not _shows(page, known, changes)):  # else it is nothing of theirs
+                changes = await _next(heard, beats_at - loop.time())
+                if loop.time() >= beats_at:  # by the clock alone: what others change must not be told by when it comes
                     if not await is_valid():
                         return
-                    if not changes:
-                        yield HEARTBEAT
-                    else:
-                        known, until = await _access(viewer, nexus), loop.time() + SILENT_SECONDS
-                        if _shows(page, known, changes):
-                            yield CHANGED_EVENT
-                await asyncio.sleep(PAUSE_SECONDS)
+                    access, beats_at = None, loop.time() + SILENT_SECONDS
+                    yield HEARTBEAT
+                if changes:
+                    if access is None or _shows(page, access, changes):
+                        if not await is_valid():
+                            return
+                        access = await _access(viewer, nexus)
+                    if _shows(page, access, changes):
+                        yield CHANGED_EVENT
+                    await asyncio.sleep(max(0.0, min(PAUSE_SECONDS, beats_at - loop.time())))
 
 
-def _shows(page: WatchedPage, access: EntryAccess | None, changes: Sequence[Change]) -> bool:
-    return access is not None and any(_SHOWS[page](access, change) for change in changes)
+def _shows(page: WatchedPage, access: EntryAccess, changes: Sequence[Change]) -> bool:
+    return any(_SHOWS[page](access, change) for change in changes)
 
 
-async def _next(heard: Heard) -> Sequence[Change]:
+async def _next(heard: Heard, seconds: float) -> Sequence[Change]:
+    """What changed, within some seconds."""
     try:
-        async with asyncio.timeout(SILENT_SECONDS):
+        async with asyncio.timeout(seconds):
             return await heard.wait()
     except TimeoutError:
         return ()

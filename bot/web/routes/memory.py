@@ -35,6 +35,7 @@ from composer.people.own_memory import (
     own_map,
     own_totals,
 )
+from composer.people.places import LEFT_ROOM
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
@@ -296,7 +297,7 @@ def item_values(placed: PlacedItem, access: EntryAccess) -> dict[str, Any]:
 
 def _trace(trace: OwnTrace) -> dict[str, Any]:
     asker = "" if trace.own else trace.asker
-    return {"at": trace.at, "text": trace.text, "place": trace.place, "asker": asker}
+    return {"at": trace.at, "text": trace.text, "place": trace.place or LEFT_ROOM, "asker": asker}
 
 
 def _counts(found: Mapping[str, int]) -> list[dict[str, Any]]:
