@@ -6,8 +6,11 @@ from typing import Final
 
 from fastapi.responses import HTMLResponse, Response
 
+from bot.web.pages.assets import ICON, STYLES, address_of
+
 PAGE_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     # With no-referrer a browser would say that its own form comes from nowhere, and old ones say nothing else. No other
     # site gets the address either way.
     "Referrer-Policy": "same-origin",
@@ -15,23 +18,31 @@ PAGE_HEADERS: Final = {
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
 {head}<title>Sign in to Nexus</title>
-<h1>Nexus</h1>
+<link rel="icon" href="{icon}" type="image/svg+xml">
+{styles}<main class="alone">
+<section class="card joining">
+<h1 class="brand"><span class="mark" aria-hidden="true"></span>Nexus</h1>
 <p>{said}</p>
-{body}</html>
+{body}</section>
+</main>
+</html>
 """
 
 
 def page(said: str, *body: str, status: int = 200, head: str = "") -> Response:
     """A page that says something. `said` is text; `body` and `head` are HTML, made by the functions below."""
-    return HTMLResponse(_PAGE.format(said=html.escape(said), body="".join(body), head=head), status, PAGE_HEADERS)
+    styles = "".join(f'<link rel="stylesheet" href="{address_of(name)}">\n' for name in STYLES)
+    text = _PAGE.format(said=html.escape(said), body="".join(body), head=head, styles=styles, icon=address_of(ICON))
+    return HTMLResponse(text, status, PAGE_HEADERS)
 
 
 def button(address: str, label: str, **values: str) -> str:
     """A button that sends values to an address of ours."""
-    return form(address, f"<button>{html.escape(label)}</button>\n", **values)
+    return form(address, f'<button class="btn">{html.escape(label)}</button>\n', **values)
 
 
 def form(address: str, *inside: str, **values: str) -> str:
@@ -43,12 +54,13 @@ def form(address: str, *inside: str, **values: str) -> str:
 def field(name: str, label: str, value: str, max_chars: int) -> str:
     """A line of a form that is filled in."""
     more = f'value="{html.escape(value)}" maxlength="{max_chars}" autocomplete="off" spellcheck="false"'
-    return f'<p><label>{html.escape(label)} <input name="{html.escape(name)}" {more}></label></p>\n'
+    return f'<p><label>{html.escape(label)} <input class="input" name="{html.escape(name)}" {more}></label></p>\n'
 
 
 def choice(name: str, value: str, label: str) -> str:
     """A button of a form that says which one was pressed."""
-    return f'<button name="{html.escape(name)}" value="{html.escape(value)}">{html.escape(label)}</button>\n'
+    sent = f'name="{html.escape(name)}" value="{html.escape(value)}"'
+    return f'<button class="btn" data-variant="outline" {sent}>{html.escape(label)}</button>\n'
 
 
 def items(said: Iterable[str]) -> str:

@@ -160,6 +160,9 @@ async def test_names_and_codes_stay_text_on_the_page_and_its_address_goes_nowher
     assert "default-src 'none'" in policy
     assert "form-action 'self'" in policy
     assert "frame-ancestors 'none'" in policy
+    assert "style-src 'self'" in policy
+    styles = [part.partition('"')[0] for part in shown.text.split('rel="stylesheet" href="')[1:]]
+    assert [(await client.get(style)).status_code for style in styles] == [200, 200], "it looks as the pages do"
     assert shown.headers["cache-control"] == "no-store"
 
 
