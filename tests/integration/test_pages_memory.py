@@ -222,6 +222,7 @@ async def test_the_timeline_counts_days_of_the_reader(harness: AppHarness, alice
     assert await shown.of("/memory/timeline?month=1999-12") == set()
     assert await shown.of(f"/memory/timeline?since={today}&until={today}") == set(shown.words)
     assert (await alice.get("/memory/timeline?month=9999-99")).status_code == 200
+    assert await shown.of("/memory/timeline?view=table") == set(shown.words)
 
 
 async def test_the_map_has_all_that_is_indexed_and_nothing_of_others(

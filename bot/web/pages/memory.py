@@ -74,8 +74,6 @@ async def show_memory(
         if not rows_only:
             values["totals"] = await own_totals(reading.tx, reading.owned, viewer.call.now, reading.presence)
             values["detail"] = None if item is None else await details(viewer, reading, item)
-        if wanted.is_table:
-            values["teams"] = await _teams(reading)
     if not rows_only:
         return page(request, "memory.html", viewer.language, **values)
     answer = page(request, "parts/memory_rows.html", viewer.language, **values)
@@ -218,6 +216,7 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[
         "days": _by_day(found, dates),
         "shelves": SHELVES,
         "kinds": ENTRY_KINDS,
+        "teams": await _teams(reading) if wanted.is_table else (),
         "purges": {
             each.item.id: purge_at(each.item.trashed_at, reading.access)
             for each in found.items
