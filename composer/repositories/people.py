@@ -42,7 +42,7 @@ class StatedTrust:
 
 @dataclass(frozen=True, slots=True)
 class KnownPerson:
-    """Somebody whom one may invite: one of their users, its name, and the platforms that it is on."""
+    """Somebody whom one may invite: one of their users, its name, and the chat platforms that it is on."""
 
     id: uuid.UUID
     name: str

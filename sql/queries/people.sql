@@ -237,11 +237,12 @@ WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND (i.platform <> 'rest
 
 -- name: people_known
 -- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may
--- enter those) or in one of theirs (`room_ids`), in one of their teams or projects, or, for who may enter public rooms, on no chat platform at all. One user
--- for each person, and where that is; not those of `user_ids`, nor who has no name (`nameless`).
+-- enter those) or in one of theirs (`room_ids`), in one of their teams or projects, or, for who may enter public rooms, on
+-- no chat platform at all. One user for each person, and on which chat platforms that is, but not whether they ever wrote
+-- over the API; not those of `user_ids`, nor who has no name (`nameless`).
 SELECT DISTINCT ON (u.name, coalesce(u.person_id, u.id)) u.id, u.name,
        ARRAY(SELECT DISTINCT i.platform FROM identities AS i
-             WHERE i.tenant_id = :tenant_id AND i.user_id = u.id ORDER BY 1) AS platforms
+             WHERE i.tenant_id = :tenant_id AND i.user_id = u.id AND i.platform <> 'rest' ORDER BY 1) AS platforms
 FROM users AS u
 WHERE u.tenant_id = :tenant_id AND NOT u.id = ANY (:user_ids::uuid[]) AND u.name <> :nameless
       AND (starts_with(lower(u.name), :beginning) OR strpos(lower(u.name), ' ' || :beginning) > 0)

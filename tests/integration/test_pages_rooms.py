@@ -293,3 +293,14 @@ async def test_no_text_of_a_room_is_markup(harness: AppHarness, alice: Person) -
         assert "<img src=x" not in shown
         assert "<b hx-get" not in shown
         assert " 49 " not in shown
+
+
+async def test_nobody_is_told_whether_another_person_chats_in_the_browser(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    bob = await other(harness, client, "bob")
+    pages = ("/find?q=bob", "/team?q=bob", "/v1/people?q=bob")
+    before = [(await alice.get(path)).text for path in pages]
+    asked = await client.post("/v1/chat", json={"content": "What is new?"}, headers=OWN | bob._cookie())
+    assert asked.status_code == 200, asked.text
+    assert [(await alice.get(path)).text for path in pages] == before

@@ -16,7 +16,7 @@ from composer.ports.memberships import NOWHERE
 
 
 class PersonResponse(BaseModel):
-    """A person: the id by which they are invited, their name, and the platforms that they are on (rest: this API)."""
+    """A person: the id by which they are invited, their name, and the chat platforms that they are on."""
 
     id: uuid.UUID
     name: str
