@@ -18,13 +18,10 @@ def in_two_dimensions(vectors: Sequence[bytes]) -> list[tuple[float, float]]:
     rows -= rows.mean(axis=0)
     _, axes = np.linalg.eigh(rows.T @ rows)  # the last ones are those in which the rows differ most
     axes = axes[:, ::-1][:, :2]
-    axes = axes * np.sign(
-        axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
-    )  # else signs are anybody's guess
+    # The largest number of each axis is positive, else signs are anybody's guess.
+    axes = axes * np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])])
     places = rows @ axes
     deviation = float(places.std(axis=0).max())
-    places = (
-        places / deviation if deviation > ALIKE else np.zeros_like(places)
-    )  # one scale for both, or all are the same
+    places = places / deviation if deviation > ALIKE else np.zeros_like(places)  # one scale for both axes
     found = 0.5 + np.clip(places, -WIDEST, WIDEST) / (2 * WIDEST)
     return [(round(float(x), DIGITS), round(float(y), DIGITS)) for x, y in found]

@@ -8,11 +8,10 @@ from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.dependencies import Nexus
-from bot.web.operating import operating
+from bot.web.operating import operating, start_job
 from bot.web.pages.rendering import page
 from bot.web.pages.usage import by_day, limits, today_of, total_of
 from bot.web.pages.viewer import AdminSignedIn, PageRouter
-from bot.web.problems import RequestRefused
 from composer import __version__
 from composer.audit.reading import AuditFilter, audit_page
 from composer.operations.backups import stored_backups
@@ -66,8 +65,5 @@ async def show_admin(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> R
 async def run_job_now(nexus: Nexus, viewer: AdminSignedIn, name: str, csrf: Annotated[str, Form()]) -> Response:
     """Begin a run of a job, which goes on by itself."""
     viewer.require_form(csrf)
-    runs = await operating(nexus, viewer.principal.tenant_id)
-    if not runs.of_installation or nexus.jobs is None:
-        raise RequestRefused(404)
-    nexus.jobs.start(name)
+    await start_job(nexus, viewer.principal.tenant_id, name)
     return RedirectResponse(f"{ADMIN}#jobs", 303)

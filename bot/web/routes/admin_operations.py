@@ -9,12 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.web.call import IS_REPLAYED, ONCE, ApiCall, Calling
 from bot.web.dependencies import Nexus
 from bot.web.json_answer import json_answer
-from bot.web.operating import NOT_OF_ONE, Operating, operating
+from bot.web.operating import installation_jobs, operating, require_installation, start_job
 from bot.web.principal import Admin
-from bot.web.problems import RequestRefused, documented
+from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import Count
-from bot.web.state import WebState
 from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS
 from composer.layers.semantic import Retrieval
 from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
@@ -136,7 +135,7 @@ async def admin_health(_: Admin, nexus: Nexus, call: Calling) -> HealthReport:
 async def admin_jobs(_: Admin, nexus: Nexus, call: Calling) -> JobLines:
     """The scheduled jobs with their last runs. They work for the whole installation: 404 where it has several
     workspaces, and this is not that of its owner."""
-    found = await _of_installation(nexus, call)
+    found = await installation_jobs(nexus, call.principal.tenant_id)
     return JobLines(
         items=[
             JobLine(
@@ -157,7 +156,7 @@ async def admin_jobs(_: Admin, nexus: Nexus, call: Calling) -> JobLines:
                     message=each.last.note,
                 ),
             )
-            for each in found.jobs
+            for each in found
         ]
     )
 
@@ -171,8 +170,7 @@ async def admin_jobs(_: Admin, nexus: Nexus, call: Calling) -> JobLines:
 )
 async def run_job(_: Admin, nexus: Nexus, call: Calling, name: str) -> Response:
     """Begin a run, which goes on by itself. Running a job twice changes nothing."""
-    await _of_installation(nexus, call)
-    start_job(nexus, name)
+    await start_job(nexus, call.principal.tenant_id, name)
     return Response(status_code=202)
 
 
@@ -181,7 +179,7 @@ async def run_job(_: Admin, nexus: Nexus, call: Calling, name: str) -> Response:
 )
 async def admin_backups(_: Admin, nexus: Nexus, call: Calling) -> BackupLines:
     """Those in the data folder. They hold the whole installation: 404 as for the jobs."""
-    await _of_installation(nexus, call)
+    await require_installation(nexus, call.principal.tenant_id)
     found = stored_backups(call.app.settings.home)
     return BackupLines(items=[BackupLine(name=each.name, made_at=each.made_at, size=each.size) for each in found])
 
@@ -214,20 +212,6 @@ async def change_admin_settings(_: Admin, call: Calling, sent: WorkspaceSettings
 
     found, repeated = await call.change(change, shown)
     return json_answer(found, headers=IS_REPLAYED if repeated else None)
-
-
-def start_job(nexus: WebState, name: str) -> None:
-    """Begin a run of a job. Raises RequestRefused where this process runs none, and NotFound."""
-    if nexus.jobs is None:
-        raise RequestRefused(404, NOT_OF_ONE)
-    nexus.jobs.start(name)
-
-
-async def _of_installation(nexus: WebState, call: ApiCall) -> Operating:
-    found = await operating(nexus, call.principal.tenant_id)
-    if not found.of_installation:
-        raise RequestRefused(404, NOT_OF_ONE)
-    return found
 
 
 async def _settings(call: ApiCall, tx: Transaction) -> WorkspaceSettings:
