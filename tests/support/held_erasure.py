@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from composer.people.credentials.resolver import Resolver
+from composer.people.credentials.last_use import LastUse
 from composer.ports.database import Mode
 from composer.repositories.erasure import Erasure
 from composer.stores.database.postgres import PostgresDatabase
@@ -15,14 +15,15 @@ from tests.support.waiting import TIMEOUT_SECONDS
 
 class HeldErasure:
     """Every erasure stands still before one of its steps, where it has its lock, until `go` is set. Meanwhile
-    `lock_wanted` is set once something that is to be stored comes to the tenant's lock, and
-    `credential_read` once a credential was read."""
+    `lock_wanted` is set once something that is to be stored comes to the tenant's lock: a request has read its
+    credential for the last time by then, and looks at it once more behind the lock. When credentials were last used
+    is not stored, since that takes the lock too."""
 
     def __init__(self, patch: pytest.MonkeyPatch, step: str = "erase") -> None:
         """`step` is a method of `Erasure`: with `store_receipt` all that is to be erased is erased by then."""
-        self.go, self.lock_wanted, self.credential_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.go, self.lock_wanted = asyncio.Event(), asyncio.Event()
         self._begun = asyncio.Event()
-        take, begin, resolve = getattr(Erasure, step), PostgresDatabase.transaction, Resolver.resolve
+        take, begin = getattr(Erasure, step), PostgresDatabase.transaction
 
         async def taken(erasure: Erasure, *args: Any, **options: Any) -> Any:
             self._begun.set()
@@ -34,15 +35,9 @@ class HeldErasure:
                 self.lock_wanted.set()
             return begin(database, tenant, mode)
 
-        async def resolved(resolver: Resolver, *args: Any, **options: Any) -> Any:
-            found = await resolve(resolver, *args, **options)
-            if self._begun.is_set():
-                self.credential_read.set()
-            return found
-
         patch.setattr(Erasure, step, taken)
         patch.setattr(PostgresDatabase, "transaction", begun)
-        patch.setattr(Resolver, "resolve", resolved)
+        patch.setattr(LastUse, "note", lambda *_: None)
 
     async def until_held(self) -> None:
         """Wait until an erasure stands still."""

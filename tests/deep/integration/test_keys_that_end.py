@@ -142,7 +142,7 @@ async def test_nothing_is_set_or_made_by_a_key_behind_the_erasure_that_ended_it(
     erasing = asyncio.create_task(harness.command("alice", "/nexus forget everything --yes", dm="nexus"))
     await held.until_held()
     asking = asyncio.create_task(did(client, method, path, key, **body))
-    await asyncio.wait_for(held.credential_read.wait(), TIMEOUT_SECONDS)
+    await asyncio.wait_for(held.lock_wanted.wait(), TIMEOUT_SECONDS)
     held.go.set()
     await erasing
     assert ((await asking).status_code, await rows(settings, left)) == (401, [])

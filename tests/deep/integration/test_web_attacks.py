@@ -157,7 +157,7 @@ async def test_nothing_is_stored_by_a_key_behind_the_erasure_that_ended_it(
     erasing = asyncio.create_task(harness.command(by, command, dm="nexus"))
     await held.until_held()
     writing = asyncio.create_task(client.post(path, json=body, headers=bearer(key) | more))
-    await asyncio.wait_for(held.credential_read.wait(), TIMEOUT_SECONDS)
+    await asyncio.wait_for(held.lock_wanted.wait(), TIMEOUT_SECONDS)
     held.go.set()
     assert "1 memory" in (await erasing).text
     answer = await writing
