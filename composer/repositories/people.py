@@ -240,7 +240,7 @@ class People:
         await self._sql.execute("users_restore_names", ids=list(names), names=list(names.values()), blank=NAMELESS)
 
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
-        """Make a user an admin of the tenant, or no longer one."""
+        """Make a user an admin of the tenant, or no longer one: then the invitations that they made end for good."""
         await self._sql.execute(
             "user_set", user_id=user, admin=admin, reads_rooms=None, settings=None, settings_at=None
         )

@@ -126,9 +126,12 @@ SELECT id, name, admin, opted_out FROM users WHERE tenant_id = :tenant_id AND id
 -- name: user_set
 -- Make a user an admin of the tenant or no longer one, record whether the DMs of one account read the rooms that its person
 -- is in, or set all that a person has set for themselves (JSON text), with when; NULL leaves the others as they are. Linked
--- accounts keep their own.
+-- accounts keep their own. The invitations of who is no admin any more end for good.
+WITH ended AS (
+    DELETE FROM one_time_codes WHERE NOT :admin::boolean AND tenant_id = :tenant_id AND user_id = :user_id AND purpose = 'invite'
+)
 UPDATE users
-SET admin = coalesce(:admin, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms),
+SET admin = coalesce(:admin::boolean, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms),
     settings = coalesce(:settings, settings), settings_at = coalesce(:settings_at, settings_at)
 WHERE tenant_id = :tenant_id AND id = :user_id
 

@@ -149,16 +149,9 @@ async def test_wrong_used_revoked_and_old_invitations_are_answered_alike(
     assert "Erik" not in await names(harness)
 
 
-async def test_a_name_is_cleaned_and_nobody_takes_that_of_another_or_of_an_agent(
-    harness: AppHarness, client: httpx2.AsyncClient
-) -> None:
-    await harness.say("alice", "hello", room="general")
+async def test_a_name_is_cleaned_and_is_that_of_no_agent(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     code = await invited(await admin(harness, client))
     for name in (
-        "alice",
-        "ALICE",
-        "\u0430lice",
-        "Alice!",
         "nexus",
         "Nexus Bot",
         "system",
@@ -170,7 +163,7 @@ async def test_a_name_is_cleaned_and_nobody_takes_that_of_another_or_of_an_agent
         "x" * 61,
     ):
         answer = await accepted(client, code, name)
-        assert answer.status_code in (409, 422), name
+        assert answer.status_code == 422, name
         assert "set-cookie" not in answer.headers
         assert 'role="alert"' in answer.text
         assert code in answer.text, "the link still works"
@@ -178,7 +171,29 @@ async def test_a_name_is_cleaned_and_nobody_takes_that_of_another_or_of_an_agent
         answer = await accepted(client, await invited(await admin(harness, client), bite), bite)
         assert answer.status_code == 303 or bite not in answer.text
     cookie_in(await accepted(client, code, "Alice Moss"))
-    assert "alice" in await names(harness)
+    assert "Alice Moss" in await names(harness)
+
+
+async def test_a_link_tells_nobody_who_is_there_before_it_is_used_up(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    await harness.say("alice", "hello", room="general")
+    root, long, joined = await admin(harness, client), "Dana " * 12, dict[str, str]()
+    await harness.say(long.strip(), "hello", room="general")
+    for name in ("alice", "ALICE", "\u0430lice", "Alice!", long, "zoe"):
+        code, before = await invited(root), await names(harness)
+        answer = await accepted(client, code, name)
+        assert (answer.status_code, answer.headers["location"], answer.text) == (303, "/", ""), name
+        assert (await client.get(f"/invite/{code}")).status_code == 404
+        [joined[name]] = set(await names(harness)) - {*before}
+        assert joined[name] in await Person(client, cookie_in(answer)).page("/ask")
+    assert joined["alice"] == "alice 2"
+    assert joined["ALICE"] == "ALICE 3"
+    assert joined["\u0430lice"].endswith(" 4")
+    assert joined["Alice!"] == "Alice! 5"
+    assert joined[long].endswith(" 2")
+    assert len(joined[long]) <= 60
+    assert joined["zoe"] == "zoe"
 
 
 async def test_no_page_of_another_site_makes_anybody_join_and_no_session_is_kept(
@@ -233,9 +248,11 @@ async def test_an_invitation_ends_with_the_rights_of_who_made_it(
     await operations.set_admin(harness.app, harness.name, "root", False)
     assert (await client.get(f"/invite/{first}")).status_code == 404
     await operations.set_admin(harness.app, harness.name, "root", True)
-    assert (await client.get(f"/invite/{first}")).status_code == 200
+    assert (await client.get(f"/invite/{first}")).status_code == 404, "for good"
+    third = await invited(root)
+    assert (await client.get(f"/invite/{third}")).status_code == 200
     await harness.command("root", "/nexus forget everything --yes", dm="nexus")
-    for code in (first, second):
+    for code in (first, second, third):
         assert (await accepted(client, code, "Dana")).status_code == 404
 
 

@@ -17,7 +17,7 @@ from bot.web.pages.viewer import PageRouter
 from bot.web.problems import RequestRefused, status_of
 from bot.web.routes.login import signed_in_with
 from bot.web.state import WebState
-from composer.errors import BadInput, Conflict, NotFound
+from composer.errors import BadInput, NotFound
 from composer.people.credentials import invitations
 from composer.people.credentials.keys import MAX_CREDENTIAL_CHARS, SECRET_BYTES
 from composer.people.credentials.sign_in import SESSION_LIFETIME
@@ -63,7 +63,7 @@ async def accept_invitation(
             secret,
             app.clock.now(),
         )
-    except (BadInput, Conflict) as error:
+    except BadInput as error:
         return await _shown(request, nexus, code, name=name, wrong=str(error), status=status_of(error))
     return signed_in_with(request, cookie, app.settings.public_url)
 

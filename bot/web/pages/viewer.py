@@ -132,7 +132,7 @@ class Viewer:
 
     def require_form(self, sent: str) -> None:
         """Return if a form is one of a page that this person has open. Raises RequestRefused."""
-        if not hmac.compare_digest(sent, self.csrf):
+        if not hmac.compare_digest(sent.encode(), self.csrf.encode()):
             raise RequestRefused(403, _STALE_FORM)
 
 

@@ -1,13 +1,14 @@
 """Invitations to an organisation: a link by which somebody becomes a person of it, once, within a week. By the first
 one, which whoever runs Nexus is given, somebody becomes its first admin."""
 
+import itertools
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from composer.errors import BadInput, Conflict, NotFound, Refused
+from composer.errors import BadInput, NotFound, Refused
 from composer.model import Agent, derived_id
 from composer.people.credentials import keys
 from composer.people.credentials.keys import CredentialKind
@@ -30,7 +31,6 @@ NO_INVITATION: Final = (
 UNKNOWN_INVITATION: Final = "There is no such invitation."
 NO_NAME: Final = "Choose a name that has letters in it."
 NAME_OF_AGENT: Final = "An agent is called so, or nearly: choose another name."
-NAME_TAKEN: Final = "Somebody here is called so, or nearly: choose another name, such as one with your surname."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +133,15 @@ async def accept(
     now: datetime,
 ) -> str:
     """Become a person of the organisation, called `name`, by an invitation, which is used up by that: the text of the
-    cookie of a new web session. `workspace` is that of the API in the organisation, `browser` what the browser calls
-    itself, `secret` 32 random bytes.
+    cookie of a new web session. Of a name that somebody has, or that looks like it, they get one with a number: so a
+    link tells nobody who is in the organisation, before it is used up. `workspace` is that of the API in the
+    organisation, `browser` what the browser calls itself, `secret` 32 random bytes.
 
-    Raises NotFound as `look_at`; BadInput for no name and for one of an agent, and Conflict for one that somebody has:
-    then the invitation is as it was.
+    Raises NotFound as `look_at`, and BadInput for no name and for one of an agent: then the invitation is as it was.
     """
     async with database.transaction(workspace.tenant_id, "alone") as tx:
         found = await _find(tx, code, now)
-        chosen = _cleaned(name, agents)
-        mine = looks(chosen)
-        if any(mine & looks(each) for each in await tx.people.every_name()):
-            raise Conflict(NAME_TAKEN)
+        chosen = _free(_cleaned(name, agents), await tx.people.every_name(), agents)
         await tx.one_time_codes.end_invitation(found)
         await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
         user = derived_id("invited person", str(workspace.tenant_id), found.digest.hex())
@@ -177,6 +174,19 @@ def _cleaned(name: str, agents: Sequence[Agent]) -> str:
         raise BadInput(f"A name has at most {MAX_NAME_CHARS} characters.")
     if not looks(cleaned) or cleaned.casefold() in (NAMELESS, UNNAMED):
         raise BadInput(NO_NAME)
-    if person_name(cleaned, [each for agent in agents for each in (agent.name, agent.slug)]) != cleaned:
+    if _is_of_agent(cleaned, agents):
         raise BadInput(NAME_OF_AGENT)
     return cleaned
+
+
+def _free(name: str, names: Sequence[str], agents: Sequence[Agent]) -> str:
+    """A name that looks like none of others: the one that was chosen, or that with the first number that fits."""
+    taken = frozenset[str]().union(*map(looks, names))
+    numbered = (f"{name[: MAX_NAME_CHARS - 6].rstrip()} {number}" for number in itertools.count(2))
+    return next(
+        each for each in itertools.chain([name], numbered) if not (looks(each) & taken or _is_of_agent(each, agents))
+    )
+
+
+def _is_of_agent(name: str, agents: Sequence[Agent]) -> bool:
+    return person_name(name, [each for agent in agents for each in (agent.name, agent.slug)]) != name
