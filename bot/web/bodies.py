@@ -12,6 +12,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -184,8 +185,8 @@ def json_value(body: bytes) -> Any:
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is JSON, or 415. An answer without a body has no type. What it answers is counted as its
-    operation (bot/web/metering.py)."""
+    """A route whose body is JSON, or a form in UTF-8; else 415. An answer without a body has no type. What it answers
+    is counted as its operation (bot/web/metering.py)."""
 
     query_names: Sequence[str] = ()
 
@@ -197,9 +198,12 @@ class JsonRoute(APIRoute):
         taken_here = (each for each in get_flat_params(self.dependant) if isinstance(each.field_info, params.Query))
         self.query_names = tuple(dict.fromkeys(each.alias for each in taken_here))
         handle, field = super().get_route_handler(), self.body_field
-        takes_json = field is not None and not isinstance(field.field_info, params.Form)
+        takes_form = field is not None and isinstance(field.field_info, params.Form)
+        takes_json = field is not None and not takes_form
 
         async def handler(request: Request) -> Response:
+            if takes_form and not _is_in_utf8(request.headers.get("content-type", "")):
+                raise RequestRefused(415, "A form is taken in UTF-8 alone.")
             if takes_json and request.method not in METHODS_WITHOUT_BODY:
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -213,6 +217,13 @@ class JsonRoute(APIRoute):
             return answer
 
         return handler
+
+
+def _is_in_utf8(content_type: str) -> bool:
+    """Whether a form is in UTF-8, read as the parser of forms reads it: in an encoding of the sender's choice, letters
+    may be none that there are."""
+    _, given = parse_options_header(content_type)
+    return given.get(b"charset", b"utf-8").lower() in (b"utf-8", b"utf8")
 
 
 def require_known_parameters(request: Request) -> None:

@@ -109,7 +109,7 @@ class Edge:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        return name in self._names or (self._addresses and _is_address(name))
+        return "@" not in host and (name in self._names or (self._addresses and _is_address(name)))
 
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -41,9 +41,9 @@ async def key_of(
     return made.text
 
 
-async def cookie_of(harness: AppHarness, name: str) -> str:
+async def cookie_of(harness: AppHarness, name: str, workspace: str | None = None) -> str:
     """The text of the cookie of a new web session."""
-    found, here, now = await person(harness, name), harness.workspace(), harness.clock.now()
+    found, here, now = await person(harness, name, workspace), harness.workspace(workspace), harness.clock.now()
     async with harness.app.database.transaction(here.tenant_id) as tx:
         link = await make_login_link(tx, here.tenant, found.id, secrets.token_bytes(32), now, by=found.id)
     _, cookie = await sign_in(harness.app.database, link, "browser", secrets.token_bytes(32), now)

@@ -32,6 +32,7 @@ from composer.people.own_memory import (
 from composer.repositories.entries import Entry
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.teams import Team
+from composer.text.moments import FIRST_YEAR
 from composer.visibility import may_see_teams, readable_entries
 
 PAGE_ITEMS: Final = 50
@@ -241,12 +242,13 @@ def _bar(day: date, counts: Any, most: int) -> Bar:
 
 
 def _first_of(month: str, today: date) -> date:
-    """The first day of a month (`2026-11`); of the present one for what is none, or is to come."""
+    """The first day of a month (`2026-11`); of the present one for what is none, is to come, or is too long ago
+    for anything to be stored of it."""
     try:
         found = date.fromisoformat(f"{month}-01")
     except ValueError:
         found = today
-    return min(found, today).replace(day=1)
+    return (found if found.year >= FIRST_YEAR and found < today else today).replace(day=1)
 
 
 def _month_after(day: date) -> date:
