@@ -170,7 +170,8 @@ class ProjectFacts:
 @dataclass(frozen=True, slots=True)
 class JoinedRoom:
     """A room that somebody is in now: a recorded member, or as its chat platform says of a private one. `namespace` is
-    its present one; `isolated`: its project is. `chat`: it is on a chat platform."""
+    its present one; `isolated`: its project is. `chat`: it is on a chat platform. `opened`: they opened it where that
+    makes them its admin; chat platforms name the admins of their rooms themselves."""
 
     namespace: str
     name: str
@@ -179,6 +180,7 @@ class JoinedRoom:
     isolated: bool
     chat: bool = False
     room_id: uuid.UUID | None = None
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,6 +645,18 @@ def decidable_entries(access: EntryAccess) -> Readable:
     own = map(entries_namespace, access.users) if Grants.READ_ENTRIES in access.grants else ()
     named = [reviewable_entries(replace(access, project=each.id)) for each in access.projects]
     return _entries(access, [*own, *(namespace for each in named for namespace in each.all_namespaces)], [])
+
+
+def decidable_for_projects(access: EntryAccess) -> Readable:
+    """What was written for the projects, isolated ones too, in which the person themselves may write: what is proposed
+    there they may accept."""
+    writing = {Grants.WRITE_PROJECTS}
+    found = [
+        each.id
+        for each in access.projects
+        if access.is_person and _writes(each.role) and (writing | {Grants.of_project(each.id, "write")}) & access.grants
+    ]
+    return _entries(access, map(project_namespace, found), [])
 
 
 def may_see_teams(access: EntryAccess) -> bool:

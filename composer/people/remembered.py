@@ -45,6 +45,11 @@ class DecisionBoard:
     current: Sequence[Decision]
     past: Sequence[Decision]
 
+    @property
+    def all(self) -> Sequence[Decision]:
+        """All of them."""
+        return [*self.proposed, *self.current, *self.past]
+
 
 async def project_counts(tx: Transaction, access: EntryAccess, now: datetime) -> Mapping[uuid.UUID, Mapping[str, int]]:
     """How much of each kind was written for each of the person's projects."""
@@ -59,21 +64,23 @@ async def project_counts(tx: Transaction, access: EntryAccess, now: datetime) ->
     }
 
 
-async def decisions_of(tx: Transaction, readable: Readable, now: datetime) -> DecisionBoard:
-    """The board of what a viewer may read."""
+async def decisions_of(
+    tx: Transaction, readable: Readable, now: datetime, most: int | None = MAX_REPLACED
+) -> DecisionBoard:
+    """The board of what a viewer may read. `most`: as of board_of."""
     found = [each for each in await tx.landmarks.find(readable, now, retired=True) if readable.admits(each)]
-    return board_of(found)
+    return board_of(found, most)
 
 
-def board_of(landmarks: Sequence[Landmark]) -> DecisionBoard:
-    """Landmarks, oldest first, as a board."""
+def board_of(landmarks: Sequence[Landmark], most: int | None = MAX_REPLACED) -> DecisionBoard:
+    """Landmarks, oldest first, as a board; of those that hold no more the latest `most` (None: all)."""
     by_id = {each.id: each for each in landmarks}
     successors = {each.replaces: each for each in landmarks if each.replaces is not None}
     decisions = [Decision(each, _earlier(each, by_id), successors.get(each.id)) for each in reversed(landmarks)]
     return DecisionBoard(
         [d for d in decisions if not d.ended and d.landmark.state is LandmarkState.PROPOSED],
         [d for d in decisions if not d.ended and d.landmark.state is LandmarkState.PINNED],
-        [d for d in decisions if d.ended][:MAX_REPLACED],
+        [d for d in decisions if d.ended][:most],
     )
 
 

@@ -314,6 +314,7 @@ class Conversations:
                 row["isolated"],
                 row["chat"],
                 row["id"],
+                row["opened"],
             )
             for row in await self._joined(users, presence)
         )

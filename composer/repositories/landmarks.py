@@ -55,6 +55,25 @@ class Landmark:
         return ("*",)
 
 
+@dataclass(frozen=True, slots=True)
+class LandmarkMessage:
+    """A message that a landmark was found in, as whoever may read it sees it."""
+
+    landmark_id: uuid.UUID
+    id: uuid.UUID
+    namespace: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    author: str
+    text: str
+    at: datetime
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """Messages are not restricted by vendor."""
+        return ("*",)
+
+
 class Landmarks:
     """Stored landmarks."""
 
@@ -72,6 +91,27 @@ class Landmarks:
             lifetime=PROPOSAL_LIFETIME,
         )
         return [landmark_from_row(row) for row in rows]
+
+    async def count_proposed(self, readable: Readable, at: datetime) -> int:
+        """How many of the landmarks that `find` returns are proposed."""
+        found = await self._sql.fetch_value(
+            "landmarks_count_proposed",
+            **readable_parameters(readable.without_pool()),
+            at=at,
+            max_proposed=MAX_PROPOSED,
+            lifetime=PROPOSAL_LIFETIME,
+        )
+        return int(found or 0)
+
+    async def messages(self, readable: Readable, landmarks: Sequence[uuid.UUID]) -> list[LandmarkMessage]:
+        """The readable messages of people that landmarks were found in, oldest first; without those of people who
+        opted out."""
+        if not landmarks:
+            return []
+        found = await self._sql.fetch_as(
+            LandmarkMessage, "landmark_messages", landmark_ids=list(landmarks), **readable_parameters(readable)
+        )
+        return [message for message in found if readable.admits(message)]
 
     async def add(self, landmarks: Sequence[Landmark]) -> None:
         """Store landmarks with their lineage. Existing ones stay unchanged."""

@@ -156,11 +156,15 @@ class TeamFacts:
 @dataclass(frozen=True, slots=True)
 class MembershipFacts:
     """What somebody is to a project that they name outside any conversation, as of now. `project`: with their role
-    (None: there is none of theirs that is called so). `name`: what they call it. `of_self`: the act is about them."""
+    (None: there is none of theirs that is called so). `name`: what they call it. `of_self`: the act is about them.
+    `item`: what is to be changed of what was written for the project; `authored`: it is theirs, or was found in
+    messages and nobody has pinned it yet."""
 
     project: ProjectFacts | None
     name: str
     of_self: bool = False
+    item: Tagged | None = None
+    authored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,8 @@ def has_permission(facts: Facts, permission: Permission) -> bool:
         case MembershipFacts():
             if permission.thing is Thing.PROJECT_NAMED:
                 return _in_project(facts.project, permission.relation)
+            if permission.thing is Thing.ITEM:
+                return _to_item_of_project(facts, permission.relation)
             themselves = permission.thing is Thing.PERSON and permission.relation is Relation.SELF
             return themselves and facts.of_self
         case TenantFacts():
@@ -251,14 +257,24 @@ def _to_item(facts: ActorFacts, relation: Relation) -> bool:
         writer, admin = _in_project(project, Relation.WRITER), _in_project(project, Relation.ADMIN)
     else:
         writer = admin = item.namespace == GLOBAL_NAMESPACE and access.asker_admin
-    match relation:
-        case Relation.WRITER:
-            return writer
-        case Relation.AUTHOR:
-            return writer and (facts.proposed or item.user_id in access.linked_users(access.asker))
-        case Relation.ADMIN:
-            return admin
-    return False
+    authored = facts.proposed or item.user_id in access.linked_users(access.asker)
+    return _to_kept(relation, writer=writer, admin=admin, authored=authored)
+
+
+def _to_item_of_project(facts: MembershipFacts, relation: Relation) -> bool:
+    project, item = facts.project, facts.item
+    if project is None or item is None or item.namespace != project_namespace(project.id):
+        return False
+    return _to_kept(
+        relation,
+        writer=_in_project(project, Relation.WRITER),
+        admin=_in_project(project, Relation.ADMIN),
+        authored=facts.authored,
+    )
+
+
+def _to_kept(relation: Relation, *, writer: bool, admin: bool, authored: bool) -> bool:
+    return {Relation.WRITER: writer, Relation.AUTHOR: writer and authored, Relation.ADMIN: admin}.get(relation, False)
 
 
 _RELATIONS: Final[Mapping[Thing, Callable[[ActorFacts, Relation], bool]]] = {

@@ -389,7 +389,10 @@ WITH recorded AS (
                             AND m.left_at > :asked_at)
 )
 SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
-       coalesce(p.isolated, false) AS isolated, c.platform <> 'console' AS chat
+       coalesce(p.isolated, false) AS isolated, c.platform <> 'console' AS chat,
+       c.platform NOT IN ('slack', 'discord')
+       AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = c.id AND o.admin
+                   AND o.user_id = ANY (:user_ids::uuid[]) AND o.left_at IS NULL) AS opened
 FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
 WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM recorded UNION SELECT id FROM said)
       AND CASE WHEN c.private AND c.platform <> 'console' THEN c.id IN (SELECT id FROM said)

@@ -32,6 +32,28 @@ FROM with_lapsed AS l
 WHERE :retired OR (l.state <> 'retired' AND NOT l.lapsed) OR (l.state = 'retired' AND l.retired_at > :at)
 ORDER BY l.decided_at, l.id
 
+-- name: landmarks_count_proposed
+-- Count the proposed landmarks that one viewer may read, as `landmarks_readable` lists them.
+SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
+FROM (SELECT count(*) AS n FROM landmarks
+      WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'
+            AND decided_at > :at::timestamptz - :lifetime::interval AND decided_at <= :at
+            AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
+                :readers::uuid[], :vendor)
+      GROUP BY namespace, visibility) AS of_places
+
+-- name: landmark_messages
+-- List the messages that landmarks were found in, as far as one viewer may read them, oldest first; without those of people who
+-- opted out.
+SELECT l.item_id AS landmark_id, m.id, m.namespace, m.visibility, m.user_id, m.author, m.text, m.at
+FROM lineage AS l
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = l.source_id
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out
+WHERE l.tenant_id = :tenant_id AND l.item_id = ANY (:landmark_ids::uuid[]) AND l.item_kind = 'landmark'
+      AND l.source_kind = 'message' AND NOT m.ephemeral AND m.namespace = ANY (:namespaces::text[])
+      AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+ORDER BY m.at, m.seq
+
 -- name: landmarks_insert
 -- Add landmarks; existing ones stay unchanged.
 INSERT INTO landmarks (tenant_id, id, namespace, user_id, agent_id, visibility, text, author, decided_at, state,

@@ -75,13 +75,15 @@ IDS: Final = {
     "/v1/logins/": "login",
     "/v1/admin/invitations/": "invitation",
 }
-NAMED: Final = {"entry", "user", "turn", "session", "invite"}
+NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
 NOBODYS: Final = {"name"}  # a tag
 # Bodies that fit where one of what the document requires does not.
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/agent/forget": {"everything": True},
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
+    "/v1/rooms/{id}/landmarks/{landmark}": {"state": "current"},
+    "/v1/projects/{id}/landmarks/{landmark}": {"state": "current"},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 # Statements that are run beside requests, in batches or every few seconds.

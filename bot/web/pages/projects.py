@@ -7,12 +7,13 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from bot.web.pages.decisions import ActOnDecision, DecidedOn, DecidedThere, NewText, back_to, board_values, settle
 from bot.web.pages.rendering import page
-from bot.web.pages.rooms import ROOMS, Day, FactKey, ViewName, WantedView, day_or_none, remembered_values
+from bot.web.pages.rooms import ROOMS, Day, FactKey, ViewName, WantedView, day_or_none, fact_values
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
 from composer.model import Role
-from composer.people import remembered
+from composer.people import decisions, remembered
 from composer.people.known_people import find_people
 from composer.people.projects import members, projects
 from composer.people.readers import readers_of_project
@@ -73,10 +74,31 @@ async def show_project(
             values |= await _people(viewer, reading, project, q)
         elif chosen == "entries":
             values |= await _entries(viewer, reading, id, cursor)
+        elif chosen == "decisions":
+            place = await decisions.in_project(tx, access, id, viewer.quarantine)
+            values |= await board_values(viewer, reading, place)
         else:
             readable = remembered.readable_of_project(access, id)
-            values |= await remembered_values(reading, readable, wanted, viewer)
+            values |= await fact_values(reading, readable, wanted, viewer)
     return page(request, "project.html", viewer.language, **values)
+
+
+@router.post("/{id}/decisions/{landmark}")
+async def act_on_decision(
+    viewer: SignedIn,
+    id: uuid.UUID,
+    landmark: uuid.UUID,
+    csrf: Token,
+    act: ActOnDecision,
+    text: NewText = "",
+    on: DecidedThere = DecidedOn.BOARD,
+) -> Response:
+    """Accept, amend, or reject and retire a decision of a project."""
+    viewer.require_form(csrf)
+    async with viewer.call.writing() as (tx, access):
+        place = await decisions.in_project(tx, access, id, viewer.quarantine)
+        await settle(viewer, tx, access, place, landmark, act, text)
+    return back_to(on, f"{PROJECTS}/{id}")
 
 
 @router.post("/{id}/members")

@@ -10,11 +10,13 @@ from urllib.parse import urlencode
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from bot.web.pages.decisions import ActOnDecision, DecidedOn, DecidedThere, NewText, back_to, board_values, settle
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import teams
 from composer.errors import BadInput
-from composer.people import remembered, rooms
+from composer.people import decisions, remembered, rooms
+from composer.people.decisions import DecidingIn
 from composer.people.projects import projects
 from composer.people.rooms import RoomOfPerson, RoomWeek
 from composer.people.rooms_in_dms import dm_rooms, set_dm_rooms
@@ -107,16 +109,41 @@ async def show_room(
             values |= await _calendar(viewer, reading, room, readable, wanted)
         elif chosen == "memories":
             values["memories"] = await reading.tx.remembered.memories(readable, now, SHOWN_MEMORIES)
+        elif chosen == "decisions":
+            values |= await board_values(viewer, reading, await _deciding(viewer, reading, id))
         else:
-            values |= await remembered_values(reading, readable, wanted, viewer)
+            values |= await fact_values(reading, readable, wanted, viewer)
     return page(request, "room.html", viewer.language, **values)
 
 
-async def remembered_values(reading: Reading, readable: Readable, wanted: WantedView, viewer: Viewer) -> dict[str, Any]:
-    """What the views of decisions and of facts show of a room or a project."""
+@router.post("/{id}/decisions/{landmark}")
+async def act_on_decision(
+    viewer: SignedIn,
+    id: uuid.UUID,
+    landmark: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    act: ActOnDecision,
+    text: NewText = "",
+    on: DecidedThere = DecidedOn.BOARD,
+) -> Response:
+    """Accept, amend, or reject and retire a decision of a room."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    async with call.writing() as (tx, access):
+        place = await decisions.in_room(tx, access, id, presence, viewer.quarantine, call.now)
+        await settle(viewer, tx, access, place, landmark, act, text)
+    return back_to(on, f"{ROOMS}/{id}")
+
+
+async def _deciding(viewer: Viewer, reading: Reading, id: uuid.UUID) -> DecidingIn:
     now = viewer.call.now
-    if wanted.view == "decisions":
-        return {"board": await remembered.decisions_of(reading.tx, readable, now)}
+    return await decisions.in_room(reading.tx, reading.access, id, reading.presence, viewer.quarantine, now)
+
+
+async def fact_values(reading: Reading, readable: Readable, wanted: WantedView, viewer: Viewer) -> dict[str, Any]:
+    """What the view of facts shows of a room or a project."""
+    now = viewer.call.now
     at = now if wanted.on is None else end_of_day(wanted.on, viewer.call.app.directory.zone(reading.access.tenant_id))
     history = []
     if wanted.key is not None:

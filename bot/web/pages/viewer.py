@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -26,8 +26,9 @@ from composer import visibility
 from composer.entries import listing
 from composer.entries.entries import Writer
 from composer.errors import NexusError
-from composer.model import API
+from composer.model import API, Trust
 from composer.people.credentials.principal import KeyPermission, Principal, Source
+from composer.people.decisions import count_waiting_decisions
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.text.zones import zone_named
@@ -97,15 +98,26 @@ class Viewer:
         """The person."""
         return self.call.principal
 
+    @property
+    def quarantine(self) -> Collection[Trust]:
+        """Whose writes wait for approval."""
+        return self.call.app.directory.quarantine(self.principal.tenant_id)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The organisation's, by whose days rooms are shown and summed up."""
+        return self.call.app.directory.zone(self.principal.tenant_id)
+
     @asynccontextmanager
     async def reading(self) -> AsyncIterator["Reading"]:
         """A transaction that reads as of one moment, with what the frame of every page shows."""
         presence = await self.call.app.memberships.of(self.principal.tenant_id, self.principal.user)
         async with self.call.reading() as (tx, access):
             owned = visibility.owned_by_bearer(access)
-            yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned))
+            yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned, presence))
 
-    async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned) -> Chrome:
+    async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned, presence: Presence) -> Chrome:
+        proposed = await count_waiting_decisions(tx, access, presence, self.quarantine, self.call.now)
         found = await tx.own_data.items(owned, ("accounts", "identities"))
         zones = [each["timezone"] for each in found["identities"] if each["timezone"]]
         platforms = sorted({each["platform"] for each in found["identities"]} - {API})
@@ -113,7 +125,7 @@ class Viewer:
             name=access.name,
             organisation=self.principal.tenant,
             admin=any(each["admin"] for each in found["accounts"]),
-            waiting=await listing.count_decidable(tx, access),
+            waiting=await listing.count_decidable(tx, access) + proposed,
             platforms=platforms,
             zone=self._zone(zones[0] if zones else None),
             csrf=self.csrf,

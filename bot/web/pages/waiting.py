@@ -1,4 +1,5 @@
-"""`/waiting`: what tools proposed and the person decides about, and what of theirs waits for somebody else."""
+"""`/waiting`: what tools proposed and which decisions were found, for the person to accept or reject; and what of
+theirs waits for somebody else."""
 
 import uuid
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from bot.web.pages.rendering import page
 from bot.web.pages.viewer import PageRouter, SignedIn, Viewer
 from composer.entries import listing
 from composer.model import project_namespace
+from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.places import NamedPlace, named
@@ -39,6 +41,7 @@ async def show_waiting(request: Request, viewer: SignedIn) -> Response:
     async with viewer.reading() as reading:
         tx, owned = reading.tx, reading.owned
         found = await listing.decidable(tx, reading.access)
+        decisions = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
         projects = await tx.own_data.projects(owned) if found else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
@@ -52,6 +55,8 @@ async def show_waiting(request: Request, viewer: SignedIn) -> Response:
         "chrome": reading.chrome,
         "now": now,
         "proposals": proposals,
+        "decisions": decisions,
+        "zone": viewer.zone,
         "others": others,
         "more": own.next,
     }

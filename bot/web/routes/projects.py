@@ -14,12 +14,20 @@ from bot.web.problems import documented, header
 from bot.web.router import Router
 from bot.web.routes.forgetting import FORGET_RESPONSES, receipt_answer
 from bot.web.routes.teams import SentInvitation, invitee_values
+from bot.web.settling import settled_decision
 from bot.web.shapes.entries import RequestBody
-from bot.web.shapes.remembered import DecisionList, FactList, decision_list, fact_list
+from bot.web.shapes.remembered import (
+    DecisionList,
+    DecisionResponse,
+    DecisionUpdate,
+    FactList,
+    decision_list,
+    fact_list,
+)
 from bot.web.shapes.values import Flag
 from composer.memory.forget import Receipt
 from composer.model import Role, derived_id
-from composer.people import remembered
+from composer.people import decisions, remembered
 from composer.people.projects import members, projects
 from composer.people.projects.deletion import delete_over_api
 from composer.repositories.database import Transaction
@@ -286,7 +294,25 @@ async def list_project_decisions(call: Calling, id: uuid.UUID) -> Response:
     """Those that were pinned for the project, for its members."""
     async with call.reading() as (tx, access):
         readable = remembered.readable_of_project(access, id)
-        return json_answer(decision_list(await remembered.decisions_of(tx, readable, call.now)))
+        board = await remembered.decisions_of(tx, readable, call.now)
+        sources = await decisions.messages_of(tx, readable, (each.landmark for each in board.all))
+    return json_answer(decision_list(board, sources))
+
+
+@router.patch(
+    "/{id}/landmarks/{landmark}",
+    summary="Accept, amend or retire a decision of a project",
+    response_class=Response,
+    responses={200: {"model": DecisionResponse, "headers": ONCE}, **_DONE, **documented(410)},
+)
+async def settle_project_decision(call: Calling, id: uuid.UUID, landmark: uuid.UUID, sent: DecisionUpdate) -> Response:
+    """Whoever may write for the project accepts or rejects what is proposed; what holds, who pinned it and the
+    project's admins amend and retire. An amended one stays in the history, and its new version is answered."""
+
+    async def place(tx: Transaction, access: EntryAccess) -> decisions.DecidingIn:
+        return await decisions.in_project(tx, access, id, call.app.directory.quarantine(access.tenant_id))
+
+    return await settled_decision(call, place, landmark, sent)
 
 
 @router.post("/{id}/accept", summary="Accept an invitation to a project", status_code=204, responses=_DONE)

@@ -11,15 +11,23 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Query, Response
 from pydantic import BaseModel
 
-from bot.web.call import ApiCall, Calling
+from bot.web.call import ONCE, ApiCall, Calling
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
+from bot.web.settling import settled_decision
 from bot.web.shapes.entries import RequestBody
-from bot.web.shapes.remembered import DecisionList, FactList, decision_list, fact_list
+from bot.web.shapes.remembered import (
+    DecisionList,
+    DecisionResponse,
+    DecisionUpdate,
+    FactList,
+    decision_list,
+    fact_list,
+)
 from bot.web.shapes.values import Flag
 from composer.errors import Refused
-from composer.people import remembered, rooms
+from composer.people import decisions, remembered, rooms
 from composer.people.credentials.principal import Source
 from composer.people.rooms import RoomOfPerson
 from composer.people.rooms_in_dms import DmRooms, dm_rooms, set_dm_rooms
@@ -201,7 +209,28 @@ async def list_room_facts(
 async def list_room_decisions(call: Calling, id: uuid.UUID) -> Response:
     """Those that were pinned or found in the room."""
     async with _reading(call, id) as shown:
-        return json_answer(decision_list(await remembered.decisions_of(shown.tx, shown.readable, call.now)))
+        board = await remembered.decisions_of(shown.tx, shown.readable, call.now)
+        sources = await decisions.messages_of(shown.tx, shown.readable, (each.landmark for each in board.all))
+    return json_answer(decision_list(board, sources))
+
+
+@router.patch(
+    "/{id}/landmarks/{landmark}",
+    summary="Accept, amend or retire a decision of a room",
+    response_class=Response,
+    responses={200: {"model": DecisionResponse, "headers": ONCE}, **_DONE, **documented(400, 409, 410)},
+)
+async def settle_room_decision(call: Calling, id: uuid.UUID, landmark: uuid.UUID, sent: DecisionUpdate) -> Response:
+    """Whoever is in the room accepts or rejects what is proposed; what holds, who pinned it amends and retires, and who
+    opened a room that is on no chat platform. An amended one stays in the history, and its new version is answered."""
+    _require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+
+    async def place(tx: Transaction, access: EntryAccess) -> decisions.DecidingIn:
+        quarantine = call.app.directory.quarantine(access.tenant_id)
+        return await decisions.in_room(tx, access, id, presence, quarantine, call.now)
+
+    return await settled_decision(call, place, landmark, sent)
 
 
 @router.get(

@@ -1,15 +1,20 @@
 """Facts and decisions of a room or a project, as the API shows them."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, model_validator
 from pydantic_core import from_json
 
+from bot.web.shapes.entries import RequestBody
+from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.people.remembered import Decision, DecisionBoard
 from composer.repositories.facts import Fact
+from composer.repositories.landmarks import LandmarkMessage, LandmarkState
+
+DecisionSources = Mapping[uuid.UUID, Sequence[LandmarkMessage]]
 
 
 class FactResponse(BaseModel):
@@ -30,11 +35,20 @@ class FactList(BaseModel):
     items: list[FactResponse]
 
 
+class DecisionSource(BaseModel):
+    """A message that a decision was found in."""
+
+    id: uuid.UUID
+    author: str
+    text: str
+    at: datetime
+
+
 class DecisionResponse(BaseModel):
     """A decision (a landmark). `state`: it is proposed, until somebody accepts it; it holds; or it was replaced by
     another version, was retired, or lapsed since nobody accepted it. `settled_by`: who accepted, amended or retired it.
     `replaces`: the id of the version before it. `messages`: the ids, on the chat platform, of those that it was found
-    in."""
+    in; `sources`: those of these that may be read here, but of people who opted out."""
 
     id: uuid.UUID
     text: str
@@ -44,6 +58,29 @@ class DecisionResponse(BaseModel):
     settled_by: str | None
     replaces: uuid.UUID | None
     messages: list[str]
+    sources: list[DecisionSource]
+
+
+class DecisionUpdate(RequestBody):
+    """What to do with a decision: accept a proposed one (`current`), reject or retire it, or amend it by the text of a
+    new version. One of both."""
+
+    state: Literal["current", "retired"] | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_STATEMENT_CHARS)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.state is None) == (self.text is None):
+            raise ValueError("say the state that the decision is to have, or the text of its new version")
+        return self
+
+    @property
+    def wanted(self) -> LandmarkState | str:
+        """For composer.people.decisions.settle."""
+        return self.text or _STATES[self.state or "retired"]
+
+
+_STATES: Final = {"current": LandmarkState.PINNED, "retired": LandmarkState.RETIRED}
 
 
 class DecisionList(BaseModel):
@@ -69,18 +106,19 @@ def fact_list(found: Sequence[Fact]) -> dict[str, Any]:
     }
 
 
-def decision_list(board: DecisionBoard) -> dict[str, Any]:
+def decision_list(board: DecisionBoard, sources: DecisionSources) -> dict[str, Any]:
     """A board as DecisionList shows it."""
-    shown = [
-        *(_decision(each, "current") for each in board.current),
-        *(_decision(each, "proposed") for each in board.proposed),
-        *(_decision(each, each.ended) for each in board.past),
-    ]
-    return {"items": shown}
+    return {
+        "items": [decision_values(each, sources) for each in (*board.current, *board.proposed, *board.past)],
+    }
 
 
-def _decision(decision: Decision, state: str) -> dict[str, Any]:
+def decision_values(decision: Decision, sources: DecisionSources) -> dict[str, Any]:
+    """A decision as DecisionResponse shows it."""
     landmark = decision.landmark
+    proposed = landmark.state is LandmarkState.PROPOSED
+    state = decision.ended or ("proposed" if proposed else "current")
+    found_in = sources.get(landmark.id, ())
     return {
         "id": landmark.id,
         "text": landmark.text,
@@ -90,4 +128,5 @@ def _decision(decision: Decision, state: str) -> dict[str, Any]:
         "settled_by": landmark.settled_by,
         "replaces": landmark.replaces,
         "messages": list(landmark.messages),
+        "sources": [{"id": each.id, "author": each.author, "text": each.text, "at": each.at} for each in found_in],
     }

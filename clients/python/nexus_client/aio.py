@@ -348,6 +348,11 @@ class AsyncNexus:
         """GET /v1/projects/{id}/landmarks: its decisions"""
         return await self._items(f"/v1/projects/{_part(project)}/landmarks")
 
+    async def settle_landmark(self, project: str, landmark: str, **values: Any) -> dict[str, Any]:
+        """PATCH /v1/projects/{id}/landmarks/{landmark}: its `state` (`current` accepts, `retired` rejects) or `text`"""
+        path = f"/v1/projects/{_part(project)}/landmarks/{_part(landmark)}"
+        return cast(dict[str, Any], await self.request("PATCH", path, body=values))
+
     async def activity(self) -> list[dict[str, Any]]:
         """GET /v1/activity: what others lately shared, set and decided."""
         return await self._items("/v1/activity")

@@ -52,6 +52,7 @@ async def filled(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus remember I prefer short answers", **DM)
     await harness.command("alice", "/nexus fact set deploy_day Friday --yes", **ROOM)
     await harness.command("alice", "/nexus landmark add The launch is on Thursday --yes", **ROOM)
+    await harness.say("bob", "After a long talk. We decided to keep the old crane.", **ROOM)
     await harness.ask("alice", "what do I prefer?", **DM)
     await Hub(harness).write("alice", "We deploy on Fridays", tags=["ops"], kind="procedural")
     async with Hub(harness).request("alice") as (tx, access):
@@ -300,6 +301,30 @@ async def test_one_memory_is_forgotten_by_keyboard_alone(harness: AppHarness, wi
     await window.tab.wait_for_selector("text=Receipt")
     await window.open("/memory")
     assert await window.tab.locator("text=heron").count() == 0
+    assert window.faults == []
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_decisions_are_amended_and_accepted_where_they_are_shown(
+    harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
+) -> None:
+    for text in ("After a long talk. We decided to ship on Fridays.", "We decided to use Postgres."):
+        await harness.say("bob", text, **ROOM)
+    await harness.say("alice", "good morning", **ROOM)
+    window = await windows.of("alice", size=size, scheme=scheme)
+    await window.open("/waiting")
+    await window.tab.click("summary:has-text('Amend…') >> nth=0")
+    assert await window.violations() == []
+    await window.tab.fill(".waits li:nth-child(1) textarea", "We ship on Mondays.")
+    await window.tab.click("button:has-text('Save as the new version') >> nth=0")
+    await window.tab.wait_for_selector("text=1 thing waits for you.")
+    await window.tab.click(".waits .head-of a")
+    await window.tab.wait_for_selector(".column[data-state=current]:has-text('We ship on Mondays.')")
+    assert await window.violations() == []
+    await window.tab.focus(".column[data-state=proposed] button:has-text('Accept')")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector(".column[data-state=current]:has-text('We decided to use Postgres.')")
     assert window.faults == []
 
 

@@ -608,7 +608,7 @@ async def test_pages_of_rooms_show_what_is_said_in_rooms_of_their_person_and_not
 async def _shown_on_pages_of_rooms(person: Person) -> set[str]:
     """The secrets on all pages of the rooms and projects that a person is in, and in what the API tells their
     browser of these."""
-    pages = [listed := await person.page("/rooms")]
+    pages = [listed := await person.page("/rooms"), await person.page("/waiting")]
     for path in dict.fromkeys(re.findall(r'href="(/(?:rooms|projects)/[0-9a-f-]{36})"', listed)):
         for view in ("decisions", "facts", "memories", "entries", "people", "days"):
             pages.append(await person.page(f"{path}?view={view}"))

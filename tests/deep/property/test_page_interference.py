@@ -101,6 +101,7 @@ def _steps() -> Iterator[PageStep]:
         yield step(person, "say", "My salary is CANARY now.", (), dm="nexus")
         vault: dict[str, Any] = {"room": f"vault-{person}", "private": True}
         yield step(person, "say", "In here it is CANARY alone.", (), **vault)
+        yield step(person, "say", "We decided to paint CANARY in here.", (), **vault)
         yield step(person, "tell", "/nexus fact set deploy_day CANARY --yes", (), **vault)
         yield step(person, "tell", "/nexus landmark add we chose CANARY here --yes", (), **vault)
         yield step(person, "tell", "/nexus remember the key is CANARY --yes", (), dm="nexus")
@@ -117,6 +118,7 @@ def _steps() -> Iterator[PageStep]:
     crypt: dict[str, Any] = {"room": "crypt", "private": True}
     yield step("bob", "say", "The crypt holds CANARY.", both_of_them, **crypt)
     yield step("carol", "say", "It does hold CANARY.", both_of_them, **crypt)
+    yield step("bob", "say", "After the CANARY talk. We decided to keep it CANARY.", both_of_them, **crypt)
 
 
 STEPS: Final = tuple(_steps())

@@ -1,0 +1,58 @@
+"""The buttons of a decision, on the boards of rooms and projects and on the page of what waits."""
+
+import uuid
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Form
+from fastapi.responses import RedirectResponse
+
+from bot.web.pages.viewer import Reading, Viewer
+from composer.memory.remember import MAX_STATEMENT_CHARS
+from composer.people import decisions
+from composer.people.decisions import DecidingIn
+from composer.people.remembered import decisions_of
+from composer.repositories.database import Transaction
+from composer.repositories.landmarks import LandmarkState
+from composer.visibility import EntryAccess
+
+
+class DecisionAct(StrEnum):
+    """What is done with a decision."""
+
+    ACCEPT = "accept"
+    AMEND = "amend"
+    RETIRE = "retire"
+
+
+class DecidedOn(StrEnum):
+    """The page on which that is done, which is shown again then."""
+
+    BOARD = "board"
+    WAITING = "waiting"
+
+
+ActOnDecision = Annotated[DecisionAct, Form()]
+NewText = Annotated[str, Form(max_length=MAX_STATEMENT_CHARS)]
+DecidedThere = Annotated[DecidedOn, Form()]
+
+
+async def settle(
+    viewer: Viewer, tx: Transaction, access: EntryAccess, place: DecidingIn, id: uuid.UUID, act: DecisionAct, text: str
+) -> None:
+    """Do it, by the rights of who looks at the page."""
+    states = {DecisionAct.ACCEPT: LandmarkState.PINNED, DecisionAct.RETIRE: LandmarkState.RETIRED}
+    await decisions.settle(tx, access, place, id, states.get(act, text), uuid.uuid4().hex, viewer.call.now)
+
+
+def back_to(page: DecidedOn, path: str) -> RedirectResponse:
+    """The page on which it was done. `path` is that of the room or the project."""
+    return RedirectResponse("/waiting" if page is DecidedOn.WAITING else f"{path}?view=decisions", 303)
+
+
+async def board_values(viewer: Viewer, reading: Reading, place: DecidingIn) -> dict[str, Any]:
+    """What a board shows."""
+    board = await decisions_of(reading.tx, place.readable, viewer.call.now)
+    found = (each.landmark for each in (*board.proposed, *board.current))
+    sources = await decisions.messages_of(reading.tx, place.readable, found)
+    return {"board": board, "place": place, "sources": sources, "zone": viewer.zone}
