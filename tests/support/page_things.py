@@ -13,6 +13,8 @@ from fastapi.routing import APIRoute
 
 from bot.web import app as web
 from bot.web import pages
+from composer.model import Visibility, project_namespace
+from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.openid_logins import LoginEntry
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
@@ -164,6 +166,31 @@ async def room(of: Owner) -> Ids:
     listed = await of.person.page("/rooms")
     found = re.findall(rf'(?s)href="/rooms/([0-9a-f-]{{36}})">(?:(?!</a>).)*?{name}<', listed)
     return {"id": found[0]}
+
+
+async def decision_of_room(of: Owner) -> Ids:
+    """A proposed decision of a private room that they alone are in."""
+    name = of.word()
+    await of.harness.say(of.name, f"We decided to use {name}.", room=name, private=True, workspace=of.workspace)
+    return _decision(name, await of.person.page("/waiting"))
+
+
+async def decision_of_project(of: Owner) -> Ids:
+    """A proposed decision that is filed for a project of theirs."""
+    word, made, now = of.word(), (await project(of))["id"], of.harness.clock.now()
+    namespace, state = project_namespace(uuid.UUID(made)), LandmarkState.PROPOSED
+    user = uuid.UUID(of.user)
+    found = Landmark(uuid.uuid4(), namespace, Visibility.SHARED, user, f"We use {word}.", of.name, now, state)
+    async with of.harness.app.database.transaction(of.harness.workspace(of.workspace).tenant_id) as tx:
+        await tx.landmarks.add([found])
+    return _decision(word, await of.person.page("/waiting"))
+
+
+def _decision(word: str, waiting: str) -> Ids:
+    """The ids of the address of the decision that has a word."""
+    item = next(each for each in waiting.split("<li>") if word in each)
+    [found] = set(re.findall(r"s/([0-9a-f-]{36})/decisions/([0-9a-f-]{36})", item))
+    return {"id": found[0], "landmark": found[1]}
 
 
 async def conversation(of: Owner) -> Ids:
@@ -319,11 +346,13 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /memory/{id}/trash": Row(of=entry),
     "POST /projects": Row(form={"name": "zqforged"}),
     "POST /projects/{id}/accept": Row(of=invited_to_project, form={"role": "read"}),
+    "POST /projects/{id}/decisions/{landmark}": Row(of=decision_of_project, form={"act": "accept"}),
     "POST /projects/{id}/decline": Row(of=invited_to_project),
     "POST /projects/{id}/leave": Row(of=project),
     "POST /projects/{id}/members": Row(of=project, form={"user": "<user>", "role": "write"}, known=("user",)),
     "POST /projects/{id}/members/{user}/remove": Row(of=project, known=("user",)),
     "POST /projects/{id}/rename": Row(of=project, form={"name": "zqforged"}),
+    "POST /rooms/{id}/decisions/{landmark}": Row(of=decision_of_room, form={"act": "amend", "text": "zqforged"}),
     "POST /rooms/in-dms": Row(of=identity, form={"account": "<account>", "on": "true"}),
     "POST /team": Row(form={"name": "zqforged"}),
     "POST /team/{id}/accept": Row(of=invited_to_team),
