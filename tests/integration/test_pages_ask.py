@@ -209,3 +209,56 @@ async def test_a_person_says_what_they_think_of_an_answer_and_admins_see_how_man
     put = await client.put(f"/v1/chat/turns/{turn}/rating", json={"rating": "good"}, headers=key)
     assert put.status_code == 204
     assert 'aria-pressed="true"' in await alice.page(address)
+
+
+async def test_a_place_for_questions_offers_some_that_can_be_answered_there(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model
+) -> None:
+    assert "Something to begin with" not in await alice.page("/ask"), "nothing is there to ask about yet"
+    for text in (
+        "project create heron",
+        "project assign heron --yes",
+        "landmark add The heron flies in March --project --yes",
+        'fact set flight_day "Monday" --project --yes',
+    ):
+        await harness.command("alice", text, room="general")
+    key = bearer(await key_of(harness, "alice"))
+    made = await client.post("/v1/entries", json={"content": f"I feed {BITES[0]} at noon"}, headers=key)
+    assert made.status_code == 201, made.text
+    shown = await alice.page("/ask")
+    assert BITES[0] not in shown
+    ways = re.findall(r'<a href="(/ask\?[^"]+)"><span dir="auto">([^<]+)</span>', shown)
+    assert [words for _, words in ways] == [
+        "What led to this: The heron flies in March",
+        "What is the flight day?",
+        "What do you know of this: I feed &lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt; at noon",
+    ]
+    filled = await alice.page(ways[0][0].replace("&amp;", "&"))
+    box = re.search(r"<textarea[^>]*>(.*?)</textarea>", filled, re.DOTALL)
+    assert box is not None
+    assert box[1] == "What led to this: The heron flies in March"
+    assert re.search(r'<option value="[0-9a-f-]{36}" selected>In project heron', filled)
+    assert not model.shown, "a link asks nothing"
+    private = await alice.page(ways[2][0].replace("&amp;", "&"))
+    assert "selected>In project" not in private
+    await harness.say("bob", "hello", room="general")
+    assert "heron" not in await Person(client, await cookie_of(harness, "bob")).page("/ask")
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_beside_an_answer_made_of_nothing_stands_what_its_person_has_elsewhere(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, script: bool
+) -> None:
+    await harness.command("alice", "remember My leave begins on 7 December", dm="nexus")
+    await harness.command("bob", "remember My leave begins in May", dm="nexus")
+    if script:
+        shown = (await alice.press("/ask", SCRIPT, text="when is my leave?")).text
+    else:
+        shown = await alice.page(await asked(alice, "when is my leave?"))
+    assert "In your memory, but not read here" in shown
+    assert "My leave begins on 7 December" in shown
+    assert "your DM with @nexus" in shown
+    assert "in May" not in shown
+    assert not any("7 December" in each for each in model.shown), "the model is not shown it"
+    other = await alice.page(await asked(alice, "why is the sky so blue?"))
+    assert "In your memory, but not read here" not in other

@@ -114,7 +114,7 @@ async def test_an_admin_sees_everyones_figures_and_what_is_left(
     await used(harness, "alice", 55, None, days_ago=40)
     root = Person(client, await cookie_of(harness, "root"))
     own, everyone = await root.page("/usage"), await root.page("/usage?whose=everyone")
-    assert "No model was asked in these days." in own
+    assert "No model is set up: agents answer by quoting" in own
     assert SECRET not in own + everyone
     for text in ("#general", "DMs", "private rooms", "gpt-4o", "bob", "6,000 of 1,000 used", "nothing left"):
         assert text in everyone, text

@@ -1,7 +1,9 @@
 """`/ask`: talking with an agent in conversations of one's own, with what each answer was made of beside it."""
 
+import re
 import uuid
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -17,13 +19,17 @@ from bot.web.pages.rendering import PAGE_HEADERS, page, render
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.sessions import EventKind, StoredQuestion
 from bot.web.state import WebState
+from composer.model import entries_namespace, profile_namespace
+from composer.people import remembered
 from composer.people.credentials.issuing import require_valid
 from composer.people.credentials.principal import KeyPermission
+from composer.people.own_memory import PlacedItem, own_items
 from composer.people.sessions.history import free_name, get_session, get_turn, list_exchanges, list_sessions
 from composer.people.sessions.opening import NewSessionMessage
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
+from composer.repositories.own_data import OwnFilter
 from composer.repositories.sessions import AnswerRating, SessionExchange, StoredSession
 from composer.text.cleaning import clean_line, shorten
 
@@ -33,15 +39,41 @@ MAX_TITLE_CHARS: Final = 60
 SHOWN_SESSIONS: Final = 12
 SHOWN_EXCHANGES: Final = 50
 LISTED_SESSIONS: Final = 40  # on a page of all of them
-_NEW: Final[dict[str, Any]] = {"earlier": None, "before": None, "asked": ""}  # of a conversation that is not there yet
+SUGGESTED_PROJECTS: Final = 2
+SUGGESTED_CHARS: Final = 90
+SHOWN_ELSEWHERE: Final = 3
+TRIED_WORDS: Final = 4
+_WORD: Final = re.compile(r"\w{4,}")
+_NEW: Final[dict[str, Any]] = {"earlier": None, "before": None}  # of a conversation that is not there yet
+_NO_HELP: Final[dict[str, Any]] = {"suggestions": (), "elsewhere": (), "chosen": ""}
 router = PageRouter(ASK)
 
 
+@dataclass(frozen=True, slots=True)
+class SuggestedQuestion:
+    """Something that a question could be about, and where it would be answered: in a project, or alone (empty). `about`
+    is what it is: `decision`, `fact` or `own`."""
+
+    about: str
+    said: str
+    project: str = ""
+    project_name: str = ""
+
+
 @router.get("")
-async def new_conversation(request: Request, viewer: SignedIn, nexus: Nexus) -> Response:
-    """A place for a new question, beside the conversations that there are."""
+async def new_conversation(
+    request: Request,
+    viewer: SignedIn,
+    nexus: Nexus,
+    project: Annotated[str, Query(max_length=200)] = "",
+    text: Annotated[str, Query(max_length=MAX_QUESTION_CHARS)] = "",
+) -> Response:
+    """A place for a new question, beside the conversations that there are, with questions that could be asked.
+    `project`, `text`: what the form holds at first."""
     async with viewer.reading() as reading:
         values = await _frame(reading, await _owner(viewer, nexus), None)
+        values["suggestions"] = await _suggestions(viewer, reading, values["projects"])
+    values |= {"asked": text, "chosen": project}
     return page(request, "ask.html", viewer.language, now=viewer.call.now, exchanges=[], view=None, **values, **_NEW)
 
 
@@ -85,6 +117,9 @@ async def conversation(
         return page(request, "parts/ask_earlier.html", viewer.language, now=now, exchanges=exchanges, **values)
     shown = turn or next((each.turn for each in reversed(exchanges) if each.answer is not None), None)
     view = None if shown is None else await nexus.sessions.view(owner, shown)
+    if view is not None and not view.sources:
+        about = next((each.text for each in exchanges if each.turn == shown and not each.posted), "")
+        values["elsewhere"] = await _elsewhere(viewer, about)
     now = viewer.call.now
     if is_script(request) and turn is not None:
         return page(request, "parts/ask_sources.html", viewer.language, now=now, view=view, **values)
@@ -179,7 +214,9 @@ async def _stream(
             case EventKind.WAIT:
                 yield HEARTBEAT
             case EventKind.ANSWER | EventKind.FAILED | EventKind.REVOKED:
-                yield part("parts/ask_ended.html", event=event, view=event.view)
+                found = event.kind is not EventKind.ANSWER or (event.view is not None and event.view.sources)
+                elsewhere = () if found else await _elsewhere(viewer, values["asked"])
+                yield part("parts/ask_ended.html", event=event, view=event.view, elsewhere=elsewhere)
 
 
 async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
@@ -187,7 +224,43 @@ async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None
     sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
     session = None if chosen is None else await get_session(reading.tx, owner, chosen)
     projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
-    return {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
+    return _NO_HELP | {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
+
+
+async def _suggestions(
+    viewer: Viewer, reading: Reading, projects: Sequence[tuple[str, str]]
+) -> Sequence[SuggestedQuestion]:
+    """Questions about what is there to answer them: the latest decision and fact of the first projects, and the latest
+    of what the person has stored for themselves."""
+    now, found = viewer.call.now, list[SuggestedQuestion]()
+    for id, name in projects[:SUGGESTED_PROJECTS]:
+        readable = remembered.readable_of_project(reading.access, uuid.UUID(id))
+        decided = (await remembered.decisions_of(reading.tx, readable, now)).current
+        facts = sorted(await remembered.facts_of(reading.tx, readable, now), key=lambda each: each.valid_from)
+        if decided:
+            text = shorten(decided[0].landmark.text, SUGGESTED_CHARS)
+            found.append(SuggestedQuestion("decision", text, id, name))
+        if facts:
+            key = shorten(clean_line(re.sub(r"[_-]+", " ", facts[-1].key), MAX_TITLE_CHARS), MAX_TITLE_CHARS)
+            found.append(SuggestedQuestion("fact", key, id, name))
+    users = reading.owned.users
+    alone = OwnFilter(namespaces=(*map(entries_namespace, users), *map(profile_namespace, users)))
+    own = await own_items(reading.tx, reading.owned, alone, None, 1, now, reading.presence)
+    return [*found, *(SuggestedQuestion("own", shorten(each.item.text, SUGGESTED_CHARS)) for each in own.items)]
+
+
+async def _elsewhere(viewer: Viewer, question: str) -> Sequence[PlacedItem]:
+    """What of the person's own has the longest word of their question that any of it has: shown beside an answer that
+    was made of nothing, to them alone."""
+    words = sorted(set(_WORD.findall(question[: MAX_TITLE_CHARS * 4].casefold())), key=lambda word: (-len(word), word))
+    async with viewer.reading() as reading:
+        for word in words[:TRIED_WORDS]:
+            wanted = OwnFilter(words=(word,))
+            tx, owned, now = reading.tx, reading.owned, viewer.call.now
+            found = await own_items(tx, owned, wanted, None, SHOWN_ELSEWHERE, now, reading.presence)
+            if found.items:
+                return found.items
+    return ()
 
 
 async def _exchanges(

@@ -76,7 +76,7 @@ class Language:
 @dataclass(frozen=True, slots=True)
 class Chrome:
     """What the frame of every page shows: who is signed in, where, how much waits for them to decide, and what forms
-    send along. `path` is the page's."""
+    send along. `path` is the page's; `has_command_key`: they are at a Mac, whose keys have other names."""
 
     name: str
     organisation: str
@@ -87,6 +87,7 @@ class Chrome:
     csrf: str
     path: str
     theme: str = ""
+    has_command_key: bool = False
 
     @property
     def initials(self) -> str:
@@ -140,6 +141,7 @@ def _environment() -> Environment:
         "links_with": links_with,
         "value": fact_value,
         "initials": initials,
+        "browser": browser_in_words,
     }
     return env
 
@@ -274,6 +276,32 @@ def fact_value(value: str) -> str:
     """The value of a fact, which is JSON, as people write it: a text without its quotes."""
     found = json.loads(value)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+# What browsers call themselves has parts of several: the first that is there is right.
+_BROWSERS: Final = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("CriOS/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS: Final = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_in_words(agent: str) -> str:
+    """What a browser calls itself, as people name it: `Firefox, Linux`. Empty where it says neither."""
+    known = (next((name for part, name in table if part in agent), "") for table in (_BROWSERS, _SYSTEMS))
+    return ", ".join(filter(None, known))
 
 
 class _Links(HTMLParser):

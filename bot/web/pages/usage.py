@@ -15,6 +15,7 @@ from composer.ingest.tenants import configured_prices
 from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Total
 from composer.repositories.usage import Dimension
+from composer.text.offline import OFFLINE_MODEL
 from composer.usage.budgets import BudgetState, states
 from composer.usage.report import UsageLine, total
 from composer.usage.view import UsageSpan, model_usage, usage_span
@@ -127,6 +128,7 @@ async def _figures(viewer: Viewer, reading: Reading, wanted: WantedUsage) -> dic
         "more": {by.value: max(0, len(found[by]) - MAX_MEASURES) for by in shown},
         "tools": _by_tool(totals),
         "prices": configured_prices(app.settings),
+        "has_model": any(each.model not in ("", OFFLINE_MODEL) for each in app.directory.agents(tenant)),
     }
 
 

@@ -131,6 +131,7 @@ class Viewer:
             csrf=self.csrf,
             path=self.request.url.path,
             theme=_theme(self.request),
+            has_command_key="Mac" in self.request.headers.get("user-agent", ""),
         )
 
     def _zone(self, name: str | None) -> tzinfo:

@@ -167,7 +167,7 @@ async def test_an_admin_changes_a_setting_and_verifies_the_log_without_scripts(
     await window.tab.click("button:has-text('Verify')")
     await window.tab.wait_for_selector("text=The log is whole")
     await window.open("/usage?whose=everyone")
-    await window.tab.wait_for_selector("text=No model was asked in these days.")
+    await window.tab.wait_for_selector("text=No model is set up: agents answer by quoting")
 
 
 async def test_a_question_is_answered_in_place_and_the_address_is_that_of_the_conversation(

@@ -326,6 +326,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "project": ("pbob", "palice"),
     "by": ("bob", "alice"),
     "sort": ("oldest", "changed"),
+    "text": ("where is CANARY?",),
     "page": ("memory",),
 }
 MOST_IDS: Final = 4  # of a kind that are opened, and as many of others
