@@ -88,8 +88,7 @@ async def test_a_file_whose_person_forgets_before_it_is_shared_is_deleted_once_i
         await office.slack.wait_for(lambda: office.slack.calls_of(SHARE))
         await office.slack.wait_for(lambda: len(office.slack.calls_of("files.delete")) > 1)
         await office.slack.wait_for(lambda: "has changed meanwhile" in shown(office, exported))
-    assert not office.slack.world.files
-    assert await rows(office.settings, "SELECT external_id FROM posted_files") == []
+        await until(lambda: none_left(office))
 
 
 async def test_a_file_that_slack_does_not_let_delete_is_named_by_the_doctor_until_it_is_gone(office: Office) -> None:

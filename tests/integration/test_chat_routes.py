@@ -128,8 +128,8 @@ async def test_a_stream_ends_when_the_key_is_revoked(
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
     found = events_of((await asking).text)
-    assert [name for name, _ in found] == ["start", "chunk", "failed", "done"]
-    assert found[2][1]["text"] == "The key is not valid any more."
+    assert [name for name, _ in found if name != "chunk"] == ["start", "failed", "done"]
+    assert found[-2][1]["text"] == "The key is not valid any more."
     model.gate.set()
 
 

@@ -29,6 +29,12 @@ from tests.support.web import served_at
 NOBODY = ServerUrl("redis://:hunter2@127.0.0.1:1/0")
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process counts alone because Redis is slow on a busy machine."""
+    monkeypatch.setattr(limits, "LIMIT_SECONDS", 60.0)
+
+
 @asynccontextmanager
 async def counting(url: ServerUrl, per_minute: int = 3, admin: int = 1) -> AsyncIterator[FairUse]:
     fair_use = FairUse(url, per_minute, admin)

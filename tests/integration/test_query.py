@@ -234,7 +234,7 @@ async def test_a_streamed_answer_ends_with_its_key(
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
     found = events_of((await asking).text)
-    assert [name for name, _ in found] == ["start", "chunk", "failed", "done"]
+    assert [name for name, _ in found if name != "chunk"] == ["start", "failed", "done"]
 
 
 async def test_without_a_model_the_answer_quotes_and_costs_nothing(settings: Settings) -> None:

@@ -241,7 +241,7 @@ async def test_long_bodies_of_one_person_take_half_of_the_room_and_the_next_one_
             await until(lambda: held.taken == 84)
             whole.set()
         assert {task.result().status_code for task in sent} == {400}, "they are read, and no JSON"
-        assert (held.taken, held.waiting) == (0, 0)
+        await until(lambda: (held.taken, held.waiting) == (0, 0))
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from composer.people.credentials.last_use import LastUse
 from composer.ports.database import Mode
 from composer.repositories.erasure import Erasure
 from composer.stores.database.postgres import PostgresDatabase
+from composer.usage import operations
 from tests.support.waiting import TIMEOUT_SECONDS
 
 
@@ -17,7 +18,7 @@ class HeldErasure:
     """Every erasure stands still before one of its steps, where it has its lock, until `go` is set. Meanwhile
     `lock_wanted` is set once something that is to be stored comes to the tenant's lock: a request has read its
     credential for the last time by then, and looks at it once more behind the lock. When credentials were last used
-    is not stored, since that takes the lock too."""
+    and what was counted are not stored meanwhile, since that takes the lock too."""
 
     def __init__(self, patch: pytest.MonkeyPatch, step: str = "erase") -> None:
         """`step` is a method of `Erasure`: with `store_receipt` all that is to be erased is erased by then."""
@@ -38,6 +39,7 @@ class HeldErasure:
         patch.setattr(Erasure, step, taken)
         patch.setattr(PostgresDatabase, "transaction", begun)
         patch.setattr(LastUse, "note", lambda *_: None)
+        patch.setattr(operations, "METER_FLUSH_SECONDS", 10_000)
 
     async def until_held(self) -> None:
         """Wait until an erasure stands still."""

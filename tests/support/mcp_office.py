@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import mcp.types as types
 import uvicorn
@@ -21,6 +21,8 @@ from composer.settings import McpSettings, Settings
 from composer.settings.server_urls import ServerUrl
 from tests.support.tool_office import Office, opened
 from tests.support.waiting import TIMEOUT_SECONDS, until
+
+HASTY_SECONDS: Final = 2  # in which a call reaches its server on a busy machine too
 
 TEXT = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 Answer = str | types.CallToolResult
@@ -131,7 +133,7 @@ def hasty(office: Office) -> Iterator[None]:
     """Let calls of the first server wait for a moment only. What is connected and listed stays so."""
     server: Any = office.harness.app.tool_servers._servers[0].server
     before = server._settings
-    server._settings = before.model_copy(update={"timeout": 0.2})
+    server._settings = before.model_copy(update={"timeout": HASTY_SECONDS})
     try:
         yield
     finally:
