@@ -16,6 +16,7 @@ from bot.web.shapes.entries import Kind, Names, entry_values, owners
 from bot.web.shapes.values import Moment
 from composer.entries import listing
 from composer.entries.listing import Page
+from composer.entries.tools import require_known
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.operations import Operation
@@ -99,6 +100,7 @@ async def entries_page(
         offset=asked.offset,
         whole=not snippets,
     )
+    await require_known(tx, access, {*asked.filter.origins} - {entry.origin for entry in found.entries}, now)
     body = await page_values(tx, access, found, snippets=snippets)
     if asked.stats:
         counts = await listing.counts(tx, access, asked.filter, now, team=asked.team, only_project=asked.whole_project)

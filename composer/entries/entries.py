@@ -14,6 +14,7 @@ from composer import visibility
 from composer.entries import keys
 from composer.entries.draft import API_ORIGIN, SentEntry, check_entry
 from composer.entries.quota import entry_quota
+from composer.entries.tools import require_not_mistyped
 from composer.errors import BadInput, Conflict, NotFound, Outdated, Refused
 from composer.memory import entry_index
 from composer.memory.entry_index import merged, said_since
@@ -77,6 +78,7 @@ async def write(
     if not access.is_person:
         await _require_consent(tx, access)
     entry = await _new_entry(access, tag, draft, writer, event, now)
+    await require_not_mistyped(tx, access, entry.values.vendors)
     quota = await entry_quota(tx, writer.plan)
     existing = None if entry.values.key is None else await keys.find_same(tx, access, entry, now)
     if existing is None:
@@ -196,6 +198,7 @@ async def change(
     if entry.trashed_at is not None:
         raise Conflict(IN_TRASH)
     values = await off_loop(entry.size // CLEANED_PER_READ, lambda: check_entry(wanted, now, entry.values))
+    await require_not_mistyped(tx, access, set(values.vendors).difference(entry.values.vendors))
     if entry.has_expired(now) and values.expires_at != entry.values.expires_at:
         await keys.require_free(tx, access, entry, now)
     return await put_values(tx, access, entry, values, now)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from composer.entries import listing
+from composer.entries.tools import require_known
 from composer.errors import BadInput, Conflict, NotFound, Refused, Unavailable
 from composer.memory import forget as forgetting
 from composer.memory import names as blanking
@@ -22,7 +23,6 @@ from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.counts import counted
 from composer.text.moments import moment
-from composer.text.names import in_quotes
 from composer.visibility import UNKNOWN_ENTRY, EntryAccess, entry_tag, readable_entries, require_forgettable
 
 MAX_ERASED_ENTRIES: Final = 10_000  # at once
@@ -136,7 +136,7 @@ async def erase_entries(
     """
     ids = await _forgettable(tx, access, wanted, now)
     if not ids and access.is_person and wanted.origins:
-        await _require_known(tx, access, wanted, now)
+        await require_known(tx, access, wanted.origins, now)
     if len(ids) > MAX_ERASED_ENTRIES:
         raise Conflict(f"That would forget more than {MAX_ERASED_ENTRIES:,} entries: narrow it down.")
     if confirmed != len(ids) and (confirmed is not None or access.is_person):
@@ -151,17 +151,6 @@ async def erase_entries(
 async def count_erasable(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> int:
     """How many `erase_entries` would erase: what `confirmed` has to be. At most one more than MAX_ERASED_ENTRIES."""
     return len(await _forgettable(tx, access, wanted, now))
-
-
-async def _require_known(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> None:
-    """Return if each tool that is named wrote something of the person's. Raises BadInput with those that did: a name
-    that is mistyped would look as if nothing of that tool were stored."""
-    everything = EntriesToErase()
-    known = {entry.origin for entry in await _own(tx, access, everything, now)}
-    unknown = sorted(set(wanted.origins) - known)
-    if unknown:
-        by = f"yours are by {', '.join(sorted(known))}" if known else "you have none"
-        raise BadInput(f"You have no entries by {in_quotes(unknown[0])}: {by}.")
 
 
 async def _forgettable(tx: Transaction, access: EntryAccess, wanted: EntriesToErase, now: datetime) -> list[uuid.UUID]:

@@ -166,7 +166,7 @@ def _unknown_key_sentence(config: Path | None, key: str, known: Iterable[str]) -
     return f"In {config}, `{key}` is not a key that Nexus knows{hint}" + ("" if hint else ".")
 
 
-def nearest_hint(name: str, known: Iterable[str]) -> str:
+def nearest_hint(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """The end of a sentence about an unknown name: the nearest known one, or nothing when none is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=likeness)
     return f"; did you mean {near[0]}?" if near else ""

@@ -120,6 +120,48 @@ async def test_tools_append_under_their_own_name_and_read_what_lists_them(
     assert latest.json()["content"] == "from cursor"
 
 
+async def test_a_tool_that_nobody_has_is_answered_with_the_known_ones(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    alice, claude = await key_of(harness, "alice"), await key_of(harness, "alice", "claude")
+    bob = await key_of(harness, "bob", "bobs-tool")
+    await key_of(harness, "alice", "cursor")
+    await written(client, claude, "/v1/agent/entries", content="from claude")
+    await written(client, bob, "/v1/agent/entries", content="from bob's")
+
+    async def refused(path: str, **asked: Any) -> str:
+        answer = await client.get(path, params=asked, headers=bearer(alice))
+        assert answer.status_code == 422, answer.text
+        return str(answer.json()["detail"])
+
+    known = "known are api, claude, cursor."
+    assert await refused("/v1/entries", vendor="cluade") == f'None of your tools is called "cluade": {known}'
+    assert known in await refused("/v1/entries", vendor=["claude", "cluade"])
+    assert known in await refused("/v1/entries", vendor="bobs-tool")
+    assert known in await refused("/v1/memory", tool="cluade")
+    assert await listed(client, alice, vendor="claude") == ["from claude"]
+    assert await listed(client, alice, vendor="cursor") == [], "it has a key and wrote nothing yet"
+    assert await listed(client, alice, vendor="claude", tag="none") == []
+    assert await listed(client, alice, vendor="api") == []
+    assert await listed(client, claude, "/v1/agent/entries", vendor="cluade") == [], "tools aren't told of others"
+
+    async def write(allowed: str, key: str = alice, path: str = "/v1/entries") -> httpx2.Response:
+        body = {"content": "the vault", "allowed_vendors": [allowed, "claude"]}
+        return await client.post(path, json=body, headers=bearer(key))
+
+    mistyped = await write("cluade")
+    assert mistyped.status_code == 422
+    assert "none of your tools is called cluade; did you mean claude?" in mistyped.json()["detail"]
+    made = (await write("zed")).json()
+    assert made["allowed_vendors"] == ["claude", "zed"], "a tool that is like no other may come yet"
+    headers = bearer(alice) | {"If-Match": '"1"'}
+    changed = await client.patch(f"/v1/entries/{made['id']}", json={"allowed_vendors": ["cursr"]}, headers=headers)
+    assert "did you mean cursor?" in changed.json()["detail"]
+    assert (await write("cluade", claude, "/v1/agent/entries")).status_code == 201
+    await key_of(harness, "alice", "cluade")
+    assert (await write("cluade")).status_code == 201, "a key has named it"
+
+
 async def test_a_list_is_filtered_counted_and_paged(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     key = await key_of(harness, "alice")
     for n in range(7):
@@ -272,7 +314,7 @@ async def test_many_entries_are_forgotten_once_their_number_is_confirmed(
     mistyped = await forget(alice, vendor="cluade")
     assert (mistyped.status_code, mistyped.json()["detail"]) == (
         422,
-        'You have no entries by "cluade": yours are by claude.',
+        'None of your tools is called "cluade": known are api, claude.',
     )
     assert "confirm = 0" in (await forget(alice, vendor="claude", tag="none")).json()["detail"]
     assert "confirm = 2" in (await forget(alice, vendor=" Claude")).json()["detail"]

@@ -23,9 +23,11 @@ from bot.web.router import Router
 from bot.web.routes.exchange import ALL_OF_A_PERSON
 from bot.web.shapes.entries import purge_at
 from bot.web.shapes.values import Moment
+from composer.entries.tools import require_known
 from composer.errors import BadInput
 from composer.people.own_memory import (
     MAX_MAPPED,
+    NO_TOOLS,
     TRASH,
     PlacedItem,
     own_days,
@@ -204,6 +206,8 @@ async def list_memory(
     async with _own(call) as (tx, access, owned, presence):
         wanted = await _filter(tx, owned, asked, call.now, presence, sort)
         found = await own_items(tx, owned, wanted, cursor, limit, call.now, presence)
+        named = {*(wanted.origins or ())} - {each.item.origin for each in found.items} - NO_TOOLS
+        await require_known(tx, access, named, call.now)
     items = [item_values(each, access) for each in found.items]
     return json_answer({"items": items, "next": found.next})
 
