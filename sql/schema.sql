@@ -107,6 +107,7 @@ CREATE TABLE settings (
 -- that a call that began before does not name them again. forgot_at: when they last forgot something, for a week: nothing is
 -- learnt from requests to models that were on their way then. settings: what they have set for themselves (composer.model.
 -- PersonalSettings, of which the values are checked where they are set), and when; of a person's accounts, the latest counts.
+-- disabled_at: since when nothing opens their memory from outside, and nothing can be made that does (NULL: it can).
 CREATE TABLE users (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -121,6 +122,7 @@ CREATE TABLE users (
     forgot_at timestamptz,
     settings jsonb,
     settings_at timestamptz,
+    disabled_at timestamptz,
     PRIMARY KEY (tenant_id, id),
     CHECK ((settings IS NULL) = (settings_at IS NULL))
 );

@@ -329,6 +329,8 @@ DROP TABLE gateway_forgets;
 
 -- What people have set for themselves, and the digests of rooms, are said of them too.
 ALTER TABLE users ADD COLUMN settings jsonb, ADD COLUMN settings_at timestamptz, ADD CHECK ((settings IS NULL) = (settings_at IS NULL));
+-- Admins disable people.
+ALTER TABLE users ADD COLUMN disabled_at timestamptz;
 ALTER TABLE personal_settings NO FORCE ROW LEVEL SECURITY;
 UPDATE users AS u
 SET settings_at = p.changed_at,

@@ -1,7 +1,8 @@
-"""What an admin does with the people of their tenant: makes admins, and ends what opens a memory from outside. Each act
-is recorded in the audit log."""
+"""What an admin does with the people of their tenant: makes admins, ends what opens a memory from outside, and disables
+people, of whom nothing can open it. Each act is recorded in the audit log."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,6 +14,8 @@ from composer.rights.relations import TenantFacts
 from composer.rights.table import Act, judge
 
 UNKNOWN_PERSON: Final = "There is no such person in this workspace."
+ADMIN_DISABLED: Final = "That person is an admin: take the rights of an admin from all of their accounts first."
+DISABLED_ADMIN: Final = "That person is disabled: enable them first."
 LAST_ADMIN: Final = "A workspace keeps an admin: make somebody else one first."
 
 
@@ -40,6 +43,7 @@ class ManagedPerson:
     name: str
     admin: bool
     openers: PersonOpeners
+    disabled_since: datetime | None = None
 
 
 async def managed_person(tx: Transaction, admin: uuid.UUID, user: uuid.UUID, now: datetime) -> ManagedPerson:
@@ -53,7 +57,7 @@ async def managed_person(tx: Transaction, admin: uuid.UUID, user: uuid.UUID, now
     apps = sum(each.client is not None for each in keys)
     browsers, accounts = await tx.web_sessions.of(users, now), await tx.openid_logins.of(users)
     openers = PersonOpeners(len(keys) - apps, apps, len(browsers), len(accounts))
-    return ManagedPerson(user, name, await tx.people.is_admin(user), openers)
+    return ManagedPerson(user, name, await tx.people.is_admin(user), openers, await tx.people.disabled_since(user))
 
 
 async def set_tenant_admin(
@@ -65,6 +69,8 @@ async def set_tenant_admin(
     found = await managed_person(tx, admin, user, now)
     if found.admin == wanted:
         return found
+    if wanted and found.disabled_since is not None:
+        raise Conflict(DISABLED_ADMIN)
     if not wanted and [id for id, _, _ in await tx.people.admins()] == [user]:
         raise Conflict(LAST_ADMIN)
     tx.audit.act_for(admin)
@@ -77,10 +83,34 @@ async def sign_out_everywhere(tx: Transaction, admin: uuid.UUID, user: uuid.UUID
     were. Raises as `managed_person`."""
     users = await lock_keys(tx, user)
     found = await managed_person(tx, admin, user, now)
-    valid = [each.id for each in await tx.api_keys.of(users) if not each.ended(now)]
     tx.audit.act_for(admin)
+    await _end_openers(tx, admin, users, now)
+    return found.openers
+
+
+async def set_disabled(
+    tx: Transaction, admin: uuid.UUID, user: uuid.UUID, wanted: bool, now: datetime
+) -> ManagedPerson:
+    """Disable somebody, with all of their accounts: what opens their memory from outside ends, and nothing can be made
+    that does, until they are enabled again. What they said and stored stays, and chat platforms have their own ways.
+    Raises Conflict for an admin, and as `managed_person`."""
+    tx.require_alone()  # who is signing in, or makes a key, does so before, and it ends, or finds that they may not
+    found = await managed_person(tx, admin, user, now)
+    if (found.disabled_since is not None) == wanted:
+        return found
+    users = (user, *(await tx.people.linked_users([user])).get(user, ()))
+    if wanted and any([await tx.people.is_admin(each) for each in users]):
+        raise Conflict(ADMIN_DISABLED)
+    tx.audit.act_for(admin)
+    await tx.people.set_disabled(user, now if wanted else None)
+    if wanted:
+        await _end_openers(tx, admin, users, now)
+    return await managed_person(tx, admin, user, now)
+
+
+async def _end_openers(tx: Transaction, admin: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> None:
+    valid = [each.id for each in await tx.api_keys.of(users) if not each.ended(now)]
     await tx.one_time_codes.end(users)
     if valid:
         await tx.api_keys.revoke(valid, now, admin)
     await tx.web_sessions.end(actor=admin, users=users)
-    return found.openers

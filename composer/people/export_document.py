@@ -29,13 +29,15 @@ class ExportedIdentity(DocumentPart):
 
 
 class ExportedUser(DocumentPart):
-    """A stored user. A person who linked accounts has several. `reads_rooms`: its DMs read the rooms it is in."""
+    """A stored user. A person who linked accounts has several. `reads_rooms`: its DMs read the rooms it is in.
+    `disabled_at`: since when admins let nothing open its memory from outside; null: they do not."""
 
     id: uuid.UUID
     name: str
     admin: bool
     opted_out: bool
     reads_rooms: bool
+    disabled_at: datetime | None
     since: datetime
 
 

@@ -47,6 +47,8 @@ class AuditAct(StrEnum):
     PERSON_UNLINKED = "person.unlinked"
     PERSON_OPTED_OUT = "person.opted_out"
     PERSON_OPTED_IN = "person.opted_in"
+    PERSON_DISABLED = "person.disabled"  # by an admin: nothing opens their memory from outside
+    PERSON_ENABLED = "person.enabled"
     PERSON_ROOMS_ON = "person.rooms_on"  # their DMs read the rooms that they are in
     PERSON_ROOMS_OFF = "person.rooms_off"
     ADMIN_GRANTED = "admin.granted"

@@ -246,6 +246,17 @@ class People:
         )
         await self._audit.record(AuditAct.ADMIN_GRANTED if admin else AuditAct.ADMIN_REVOKED, users=[user])
 
+    async def disabled_since(self, user: uuid.UUID) -> datetime | None:
+        """Since when a person is disabled, with any user that they are; None if they are not."""
+        found: datetime | None = await self._sql.fetch_value("user_disabled", user_id=user)
+        return found
+
+    async def set_disabled(self, user: uuid.UUID, disabled_at: datetime | None) -> None:
+        """Disable a person, with all users that they are, or (None) enable them again."""
+        await self._sql.execute("user_set_disabled", user_id=user, disabled_at=disabled_at)
+        act = AuditAct.PERSON_ENABLED if disabled_at is None else AuditAct.PERSON_DISABLED
+        await self._audit.record(act, users=[user])
+
     async def has_opted_out(self, users: Sequence[uuid.UUID]) -> bool:
         """Whether a person, who has these users, has opted out of being stored."""
         return any(row["opted_out"] for row in await self._sql.fetch("users_get", ids=list(users)))

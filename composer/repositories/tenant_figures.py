@@ -38,6 +38,7 @@ class TenantPerson:
     name: str
     admin: bool
     opted_out: bool
+    disabled: bool
     person: uuid.UUID | None
     created_at: datetime
     platforms: tuple[str, ...]

@@ -66,7 +66,7 @@ class Act(StrEnum):
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
-    MANAGE_PEOPLE = "make people admins, and sign them out"
+    MANAGE_PEOPLE = "make people admins, sign them out, and disable them"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
     SEE_PROJECT = "see the members of a project"
@@ -407,7 +407,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
         (
             AnyOf(
                 (_TENANT_ADMIN,),
-                "Only an admin of this workspace may make people admins and sign them out: ask one of them.",
+                "Only an admin of this workspace may make people admins, sign them out and disable them: ask one.",
             ),
         )
     ),

@@ -78,7 +78,7 @@ ORDER BY t.queued_at, t.id
 -- set for themselves (settings), the latest. The value of a fact is a text.
 SELECT kind, user_id, item FROM (
     SELECT 'accounts' AS kind, u.id AS user_id, to_json(u) AS item, row_number() OVER (ORDER BY u.id) AS n
-    FROM (SELECT id, name, admin, opted_out, reads_rooms, created_at AS since FROM users
+    FROM (SELECT id, name, admin, opted_out, reads_rooms, disabled_at, created_at AS since FROM users
           WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND 'accounts' = ANY (:kinds::text[])) AS u
     UNION ALL
     SELECT 'identities', i."user", to_json(i), row_number() OVER (ORDER BY i."user", i.platform, i.workspace, i.id)

@@ -119,6 +119,19 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id
           WHERE c.tenant_id = :tenant_id AND c.id = :dm_id AND c.kind = 'dm' AND c.user_id = u.id))
 ORDER BY 1, 2, 3
 
+-- name: user_set_disabled
+-- Disable a person, with all users that they are, or (NULL) enable them again.
+UPDATE users AS u SET disabled_at = :disabled_at
+WHERE u.tenant_id = :tenant_id
+      AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+          AND id = :user_id)
+
+-- name: user_disabled
+-- Since when a person is disabled, by any user that they are; NULL: they are not.
+SELECT min(o.disabled_at) FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
+     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+
 -- name: users_get
 -- Get the names of users, whether they are admins, and whether they have opted out.
 SELECT id, name, admin, opted_out FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])

@@ -2,7 +2,7 @@
 -- List the people of a tenant, each user by itself, those who were known first before the others, with figures of what is
 -- theirs: keys that are valid now, entries without those in the trash, operations since a month, when a key or a browser of
 -- theirs was last used, and on which platforms they are known. Never what anything says.
-SELECT u.id, u.name, u.admin, u.opted_out, u.person_id AS person, u.created_at,
+SELECT u.id, u.name, u.admin, u.opted_out, u.disabled_at IS NOT NULL AS disabled, u.person_id AS person, u.created_at,
        ARRAY(SELECT DISTINCT i.platform FROM identities AS i WHERE i.tenant_id = :tenant_id AND i.user_id = u.id
              AND i.platform <> 'rest' ORDER BY 1) AS platforms,
        (SELECT count(*) FROM api_keys AS k WHERE k.tenant_id = :tenant_id AND k.user_id = u.id AND k.revoked_at IS NULL

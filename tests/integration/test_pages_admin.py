@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import secrets
 import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,12 +18,16 @@ from bot.console.schedule import ServedJobs
 from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from composer.errors import Refused
+from composer.people.credentials.openid import OpenIdAccount, sign_in_by_account
+from composer.people.credentials.sign_in import make_login_link
 from composer.repositories.audit import AuditAct
+from composer.repositories.openid_logins import LoginEntry
 from composer.settings import Settings
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
-from tests.support.pages import BITES, Person
+from tests.support.pages import BITES, OWN, Person
 from tests.support.web import served_at
 
 SECRET: Final = "zqsecret"
@@ -242,6 +247,70 @@ async def test_who_is_signed_out_everywhere_is_let_in_by_nothing(
     key = bearer(await key_of(harness, "root"))
     ended = (await client.post(f"/v1/admin/users/{bob}/sign-out", headers=key)).json()
     assert ended == {"keys": 1, "apps": 0, "browsers": 0, "accounts": 0}
+
+
+async def test_who_is_disabled_gets_no_way_in_until_they_are_enabled(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root, bob = await root_of(harness, client), (await person(harness, "bob")).id
+    me, here = (await person(harness, "root")).id, harness.workspace()
+    key = await key_of(harness, "bob")
+    bobs = Person(client, await cookie_of(harness, "bob"))
+    await bobs.page("/memory")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        link = await make_login_link(tx, here.tenant, bob, secrets.token_bytes(32), harness.clock.now(), by=None)
+    shown = await root.page(f"/admin/people/{bob}")
+    assert "They can sign in, and let tools use their memory." in shown
+    assert "Disable…" not in await root.page(f"/admin/people/{me}"), "an admin is no admin first"
+    assert (await root.press(f"/admin/people/{me}/disabled", disabled="true")).status_code == 409
+    for _ in range(2):
+        assert (await root.press(f"/admin/people/{bob}/disabled", disabled="true")).status_code == 303
+    assert (await client.get("/v1/whoami", headers=bearer(key))).status_code == 401
+    assert (await bobs.get("/memory")).headers["location"] == "/login"
+    assert (await client.post("/login", data={"code": link}, headers=OWN)).status_code == 404
+    for make in (key_of(harness, "bob"), key_of(harness, "bob", "claude"), cookie_of(harness, "bob")):
+        with pytest.raises(Refused, match="disabled this person"):
+            await make
+    account = OpenIdAccount("https://login.example", "bob", "bob")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        login = LoginEntry(uuid.uuid4(), bob, account.issuer, "bob", harness.clock.now(), None)
+        await tx.openid_logins.connect(login, account.digest)
+    with pytest.raises(Refused, match="disabled this person"):
+        await sign_in_by_account(
+            harness.app.database, here.tenant, account, "x", secrets.token_bytes(32), harness.clock.now()
+        )
+    said = (await harness.command("bob", "/nexus landmark list", **DM)).text
+    assert "no landmarks" in said, "chats have their own ways"
+    assert "Disabled since" in await root.page(f"/admin/people/{bob}")
+    assert "disabled" in (await root.page("/admin/people")).partition("bob")[2][:300]
+    acts = [each for each in await acts_of(harness) if each[0].startswith("person.")]
+    assert acts == [("person.disabled", me, (bob,))]
+    admins = bearer(await key_of(harness, "root"))
+    assert (await client.patch(f"/v1/admin/users/{bob}", json={"admin": True}, headers=admins)).status_code == 409
+    enabled = await client.patch(f"/v1/admin/users/{bob}", json={"disabled": False}, headers=admins)
+    assert (enabled.status_code, enabled.json()["disabled_since"]) == (200, None)
+    assert (await client.get("/v1/whoami", headers=bearer(key))).status_code == 401, "what was ended stays ended"
+    assert (await client.get("/v1/whoami", headers=bearer(await key_of(harness, "bob")))).status_code == 200
+    assert (await Person(client, await cookie_of(harness, "bob")).get("/memory")).status_code == 200
+
+
+async def test_who_signs_in_while_they_are_disabled_is_not_let_in(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root, bob = await root_of(harness, client), (await person(harness, "bob")).id
+    await root.page("/admin/people")
+    links, here = [], harness.workspace()
+    for _ in range(6):
+        async with harness.app.database.transaction(here.tenant_id) as tx:
+            await tx.people.set_disabled(bob, None)
+            links = [await make_login_link(tx, here.tenant, bob, secrets.token_bytes(32), harness.clock.now(), by=None)]
+        await asyncio.gather(
+            client.post("/login", data={"code": links[0]}, headers=OWN),
+            root.press(f"/admin/people/{bob}/disabled", disabled="true"),
+        )
+        async with harness.app.database.transaction(here.tenant_id, "read") as tx:
+            assert await tx.people.disabled_since(bob) is not None
+            assert await tx.web_sessions.of([bob], harness.clock.now()) == []
 
 
 async def test_health_says_what_is_wrong_and_what_to_do(harness: AppHarness, client: httpx2.AsyncClient) -> None:

@@ -326,6 +326,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/audit/verify": Row(ADMINS, changes=False),
     "POST /admin/jobs/{name}": Row(ADMINS),
     "POST /admin/people/{user}/admin": Row(ADMINS, somebody, {"admin": "true"}),
+    "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
     "POST /admin/settings": Row(ADMINS, form={"top_k": "7"}),
     "POST /ask": Row(of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, alone=("project",)),

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.admin import ADMIN
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
-from composer.people.administration import managed_person, set_tenant_admin, sign_out_everywhere
+from composer.people.administration import managed_person, set_disabled, set_tenant_admin, sign_out_everywhere
 from composer.text.cursors import cursor_of, read_cursor
 
 PEOPLE: Final = f"{ADMIN}/people"
@@ -50,6 +50,17 @@ async def set_admin(
     async with viewer.call.writing() as (tx, access):
         await set_tenant_admin(tx, access.user, user, admin, viewer.call.now)
     return RedirectResponse("/" if user == viewer.principal.user else f"{PEOPLE}/{user}", 303)
+
+
+@router.post("/{user}/disabled")
+async def disable(
+    viewer: AdminSignedIn, user: uuid.UUID, csrf: Annotated[str, Form()], disabled: Annotated[bool, Form()]
+) -> Response:
+    """Disable somebody, or enable them again."""
+    viewer.require_form(csrf)
+    async with viewer.call.writing(alone=True) as (tx, access):
+        await set_disabled(tx, access.user, user, disabled, viewer.call.now)
+    return RedirectResponse(f"{PEOPLE}/{user}", 303)
 
 
 @router.post("/{user}/sign-out")

@@ -73,6 +73,7 @@ class UserFigures(BaseModel):
     name: str
     admin: bool
     opted_out: bool
+    disabled: bool
     person: uuid.UUID | None
     since: datetime
     platforms: list[str]
@@ -174,6 +175,7 @@ async def admin_users(
                 name=each.name,
                 admin=each.admin,
                 opted_out=each.opted_out,
+                disabled=each.disabled,
                 person=each.person,
                 since=each.created_at,
                 platforms=list(each.platforms),

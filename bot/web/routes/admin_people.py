@@ -1,6 +1,7 @@
 """`/v1/admin/users/{user}`: what admins do with the people of their workspace."""
 
 import uuid
+from datetime import datetime
 from typing import Any, Final
 
 from fastapi import Response
@@ -16,6 +17,7 @@ from composer.people.administration import (
     ManagedPerson,
     PersonOpeners,
     managed_person,
+    set_disabled,
     set_tenant_admin,
     sign_out_everywhere,
 )
@@ -36,20 +38,23 @@ class OpenerFigures(BaseModel):
 
 
 class PersonOfWorkspace(BaseModel):
-    """Somebody, with what opens their memory by any of their accounts."""
+    """Somebody, with what opens their memory by any of their accounts. Of who is disabled (`disabled_since`) nothing
+    does, and nothing can be made that does."""
 
     id: uuid.UUID
     name: str
     admin: bool
+    disabled_since: datetime | None
     openers: OpenerFigures
 
 
 class PersonUpdate(BaseModel):
-    """What to change of a person."""
+    """What to change of a person. What is left out stays."""
 
     model_config = ConfigDict(extra="forbid")
 
-    admin: Flag
+    admin: Flag | None = None
+    disabled: Flag | None = None
 
 
 @router.get(
@@ -61,18 +66,26 @@ async def admin_user(_: Admin, call: Calling, user: uuid.UUID) -> PersonOfWorksp
         return _shown(await managed_person(tx, call.principal.user, user, call.now))
 
 
-@router.patch("/{user}", summary="Make somebody an admin, or not", response_model=PersonOfWorkspace, responses=_CHANGED)
+@router.patch(
+    "/{user}", summary="Make somebody an admin, or disable them", response_model=PersonOfWorkspace, responses=_CHANGED
+)
 async def change_user(_: Admin, call: Calling, user: uuid.UUID, sent: PersonUpdate) -> Response:
-    """It holds from the next request on, and is recorded in the audit log. A workspace keeps an admin: 409."""
+    """It holds from the next request on, and is recorded in the audit log. A workspace keeps an admin, and no admin is
+    disabled: 409. Who is disabled is signed out everywhere and has no way in until they are enabled (`false`); what
+    they said and stored stays, and chat platforms have ways of their own."""
     who = call.principal.user
 
     async def change(tx: Transaction, access: EntryAccess) -> ManagedPerson:
-        return await set_tenant_admin(tx, who, user, sent.admin, call.now)
+        if sent.admin is not None:
+            await set_tenant_admin(tx, who, user, sent.admin, call.now)
+        if sent.disabled is not None:
+            await set_disabled(tx, who, user, sent.disabled, call.now)
+        return await managed_person(tx, who, user, call.now)
 
     async def shown(tx: Transaction, access: EntryAccess) -> ManagedPerson:
         return await managed_person(tx, who, user, call.now)
 
-    found, repeated = await call.change(change, shown)
+    found, repeated = await call.change(change, shown, alone=True)
     return json_answer(_shown(found), headers=IS_REPLAYED if repeated else None)
 
 
@@ -94,7 +107,13 @@ async def sign_user_out(_: Admin, call: Calling, user: uuid.UUID) -> Response:
 
 
 def _shown(person: ManagedPerson) -> PersonOfWorkspace:
-    return PersonOfWorkspace(id=person.id, name=person.name, admin=person.admin, openers=_figures(person.openers))
+    return PersonOfWorkspace(
+        id=person.id,
+        name=person.name,
+        admin=person.admin,
+        disabled_since=person.disabled_since,
+        openers=_figures(person.openers),
+    )
 
 
 def _figures(openers: PersonOpeners) -> OpenerFigures:

@@ -66,6 +66,8 @@ async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] 
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
     except NotFound as error:
         return page(str(error), status=404)
+    except Refused as error:
+        return page(str(error), status=403)
     return signed_in_with(request, cookie, app.settings.public_url)
 
 

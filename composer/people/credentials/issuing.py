@@ -32,6 +32,7 @@ MAX_PERMISSIONS: Final = 100  # of one key: those for single projects are many
 MAX_KEY_NAME_CHARS: Final = 80
 MAX_LIFETIME: Final = timedelta(days=3_650)
 MIN_ID_DIGITS: Final = 8
+DISABLED: Final = "An admin of the workspace has disabled this person, and nothing opens their memory: ask an admin."
 ENDED: Final = "Your key or sign-in has been revoked or has expired: use another key, or sign in again."
 _LIFETIME: Final = re.compile(r"([0-9]{1,5})([hdw])", re.ASCII)
 
@@ -107,6 +108,12 @@ async def require_valid(tx: Transaction, principal: Principal, now: datetime) ->
         raise Refused(ENDED)
 
 
+async def require_enabled(tx: Transaction, user: uuid.UUID) -> None:
+    """Return if a person is not disabled. Raises Refused."""
+    if await tx.people.disabled_since(user) is not None:
+        raise Refused(DISABLED)
+
+
 async def require_key_capacity(tx: Transaction, users: Sequence[uuid.UUID], now: datetime) -> None:
     """Return if a person, who has these users, may have one more key. Raises Refused."""
     if sum(not key.ended(now) for key in await tx.api_keys.of(users)) >= MAX_KEYS:
@@ -135,6 +142,7 @@ async def create_key(
         raise BadInput(f"A key expires at a time to come, within {MAX_LIFETIME.days:,} days, or never.")
     permissions = wanted_permissions(request, admin=person.admin)
     users = await lock_keys(tx, person.id)
+    await require_enabled(tx, person.id)
     await require_key_capacity(tx, users, now)
     text = keys.make(CredentialKind.KEY, tenant, secret)
     digest = keys.digest(text)

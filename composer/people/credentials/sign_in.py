@@ -7,6 +7,7 @@ from typing import Final
 from composer.errors import NotFound
 from composer.model import derived_id
 from composer.people.credentials import keys
+from composer.people.credentials.issuing import require_enabled
 from composer.people.credentials.keys import CredentialKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.one_time_codes import CodePurpose
@@ -32,7 +33,9 @@ async def make_login_link(
     """The code of a new link that signs a person in; the one before ends. Recorded in the audit log.
 
     `tenant` is the slug of their tenant, `secret` 32 random bytes, `by` who asks for it (None: whoever runs Nexus).
+    Raises Refused for who is disabled.
     """
+    await require_enabled(tx, user)
     code = keys.make(CredentialKind.LOGIN_LINK, tenant, secret)
     await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + LINK_LIFETIME, actor=by)
     return code
@@ -86,7 +89,8 @@ async def open_session(
     login: uuid.UUID | None = None,
 ) -> tuple[SessionEntry, str]:
     """A new web session of a person who has shown who they are, and the text of its cookie. `login`: the OpenID login
-    that showed it. The rest is as for `sign_in`."""
+    that showed it. The rest is as for `sign_in`. Raises Refused for who is disabled."""
+    await require_enabled(tx, user)
     cookie = keys.make(CredentialKind.WEB_SESSION, tenant, secret)
     digest = keys.digest(cookie)
     session = SessionEntry(
