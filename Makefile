@@ -105,8 +105,8 @@ mutants: $(STAMP) ## take out one rule at a time and see that a test notices: ma
 fuzz: $(STAMP) ## send generated requests to the whole API, as everybody: make fuzz [MINUTES=10] [N=50] [SEED=1]
 	$(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(N),--examples "$(N)") $(if $(SEED),--seed "$(SEED)")
 
-bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs] [DATA=FOLDER]
-	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")
+bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs]
+	$(BIN)/python -m tests.bench $(BENCH)
 
 bench-quality: $(STAMP) ## measure extraction, views and recall on labelled logs: make bench-quality DATA=FOLDER
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }

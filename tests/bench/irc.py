@@ -5,7 +5,6 @@ begins a discussion where a is b).
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,15 +13,6 @@ from composer.summaries.texts import SummaryInput
 
 _SAID: Final = re.compile(r"^\[(\d\d):(\d\d)\] <([^>]+)> (.+)$")
 _ANNOTATED: Final = re.compile(r"^(\d+) (\d+)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """An annotated part of a log: its messages, and which of them begin a discussion."""
-
-    name: str
-    said: tuple[SummaryInput, ...]
-    begins: frozenset[int]
 
 
 def read_log(path: Path) -> dict[int, SummaryInput]:
@@ -39,22 +29,3 @@ def read_log(path: Path) -> dict[int, SummaryInput]:
 def links(path: Path) -> list[tuple[int, int]]:
     """Return the links of an annotation: (line, a later line that answers it), both the same where one begins."""
     return [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
-
-
-def stretches(folder: Path) -> list[Stretch]:
-    """Return the annotated part of every log."""
-    found = []
-    for path in sorted(folder.glob("*.annotation.txt")):
-        log = read_log(path.with_name(path.name.replace(".annotation.", ".ascii.")))
-        pairs = links(path)
-        first, last = min(b for _, b in pairs), max(b for _, b in pairs)
-        lines = [number for number in sorted(log) if first <= number <= last]
-        places = {number: place for place, number in enumerate(lines)}
-        begins = frozenset(places[b] for a, b in pairs if a == b and b in places)
-        found.append(Stretch(path.name.partition(".")[0], tuple(log[number] for number in lines), begins))
-    return found
-
-
-def talk(folder: Path) -> list[SummaryInput]:
-    """Return the messages of all logs, one after another."""
-    return [said for path in sorted(folder.glob("*.ascii.txt")) for said in read_log(path).values()]

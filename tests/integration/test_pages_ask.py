@@ -20,8 +20,6 @@ from tests.support.pages import BITES, SCRIPT, Person
 from tests.support.waiting import until
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:

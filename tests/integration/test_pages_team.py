@@ -15,8 +15,6 @@ from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
 from tests.support.web import served_at
 
-pytestmark = pytest.mark.integration
-
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 
 

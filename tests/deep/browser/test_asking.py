@@ -10,8 +10,6 @@ from tests.deep.browser.conftest import SIZES, Windows
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
