@@ -19,8 +19,8 @@ from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
 from composer.repositories.oauth_clients import OAuthClients
 from composer.repositories.usage import INSTALLATION
-from composer.shares import Places, acting_for
 from composer.summaries.tiers import OnProgress
+from composer.tasks.shares import Places, acting_for
 from composer.text.counts import counted
 
 logger = structlog.get_logger()

@@ -12,7 +12,7 @@ from typing import Any, Final
 from bot.commands.parameters import Arguments, Parameter, ParameterKind
 from composer.app import App
 from composer.errors import BadInput, NotFound, Refused
-from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
+from composer.model import Agent, Conversation, ConversationKind, Incoming, Workspace, derived_id, message_id
 from composer.ports.database import Mode
 from composer.ports.memberships import NOWHERE, Presence
 from composer.prompt.explain import ExplainedSection
@@ -25,7 +25,6 @@ from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import Workspace, message_id
 
 PREFIX: Final = "/nexus"
 GIVEN_AND_DELETED: Final = "The message that gave this command was deleted before it was done, so nothing was done."

@@ -19,9 +19,8 @@ from bot.commands.table import parse
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.validation import validate_command
-from composer.model import Incoming
+from composer.model import Incoming, Workspace
 from composer.repositories.requests import RequestState
-from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

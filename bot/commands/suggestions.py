@@ -12,10 +12,9 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES
 from composer.layers.tenant_settings import AS_CONFIGURED
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace, conversation_id, room_id, user_id
 from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
-from composer.workspace import Workspace, conversation_id, room_id, user_id
 
 MAX_HINTS: Final = 8  # names in the hint of an error
 _HINTED: Final = (ParameterKind.AGENT, ParameterKind.FACT_KEY, ParameterKind.LANDMARK, ParameterKind.PROJECT)

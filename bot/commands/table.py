@@ -47,13 +47,12 @@ from composer.app import App
 from composer.errors import AdminNeeded, BadInput, NexusError
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace
 from composer.repositories.database import Transaction
 from composer.rights import table as rights
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
-from composer.shares import acting_for
-from composer.workspace import Workspace
+from composer.tasks.shares import acting_for
 
 __all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]
 

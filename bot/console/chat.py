@@ -23,11 +23,10 @@ from bot.script.places import external, incoming, place_of
 from composer.app import App
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
-from composer.model import CONSOLE, ROOM_KINDS, ConversationKind, Place
+from composer.model import CONSOLE, ROOM_KINDS, ConversationKind, Place, Workspace
 from composer.people.export_files import export_path
 from composer.repositories.reminders import Position
 from composer.text.yes_no import Answered, read_answer
-from composer.workspace import Workspace
 
 SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
 MESSAGE_NOT_STORED: Final = "Your message was not stored: send it again later."

@@ -9,11 +9,22 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.validation import validate_message
-from composer.model import ConversationKind, Message, Place, Trust, User, derived_id
+from composer.model import (
+    ConversationKind,
+    Message,
+    Place,
+    Trust,
+    User,
+    Workspace,
+    conversation_id,
+    derived_id,
+    private_thread,
+    room_id,
+    user_id,
+)
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Position
 from composer.turn.reading import PromptRequest
-from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 AFTER_ALL: Final = 2**62  # a sequence number after every message of a conversation
 

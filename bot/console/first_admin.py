@@ -9,12 +9,11 @@ from bot.console import render
 from bot.console.sample import SAMPLE
 from composer.app import App
 from composer.errors import Unavailable
-from composer.model import CONSOLE
+from composer.model import CONSOLE, Workspace, api_workspace, tenant_id
 from composer.people.credentials.invitations import FirstAdmin, invitation_url, let_first_admin_in
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.sign_in import login_url
 from composer.settings import DEFAULT_WORKSPACE
-from composer.workspace import Workspace, api_workspace, tenant_id
 
 MAX_LINKS: Final = 3  # of one start: who serves many organisations makes admins with `nexus admin`
 INVITES: Final = "Nobody administers {tenant} yet. Open this link to be its first admin (once, within a day):\n{link}"

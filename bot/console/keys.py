@@ -9,7 +9,7 @@ from typing import Any
 from bot.script.places import external
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.model import CONSOLE, User
+from composer.model import CONSOLE, User, Workspace
 from composer.people.credentials import issuing
 from composer.people.credentials.issuing import KeyRequest, NewKey
 from composer.people.credentials.keys import NO_TENANT, SECRET_BYTES
@@ -21,7 +21,6 @@ from composer.repositories.web_sessions import SessionEntry
 from composer.settings import owner_place
 from composer.text import project_names
 from composer.visibility import Grants
-from composer.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from bot.script.events import CommandEvent, DeleteEvent, EditEvent, JobEvent, Li
 from bot.script.places import incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
-from composer.model import CONSOLE, ConversationKind, Turn
+from composer.model import CONSOLE, ConversationKind, Turn, Workspace
 from composer.repositories.turns import Answer
-from composer.workspace import Workspace
 
 Emit = Callable[[dict[str, Any]], None]
 

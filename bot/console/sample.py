@@ -8,8 +8,7 @@ from typing import Final
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.app import App
-from composer.model import CONSOLE
-from composer.workspace import Workspace
+from composer.model import CONSOLE, Workspace
 
 SAMPLE: Final = "sample"  # the name of its workspace
 

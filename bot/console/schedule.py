@@ -11,8 +11,8 @@ from bot.web.jobs import JobState
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.repositories.job_ledger import StoredRun
-from composer.signals import end_tasks
 from composer.summaries.tiers import OnProgress
+from composer.tasks.signals import end_tasks
 from composer.text.cleaning import clean_line
 from jobs.runner import Runner, RunOutcome
 from jobs.schedule import JOBS, JOBS_BY_NAME, Job

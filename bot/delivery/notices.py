@@ -16,8 +16,18 @@ from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.recording import privacy_notice
-from composer.model import ROOM_KINDS, ConversationKind, Incoming, Offer, derived_id
-from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
+from composer.model import (
+    ROOM_KINDS,
+    ConversationKind,
+    Incoming,
+    Offer,
+    Workspace,
+    conversation_id,
+    derived_id,
+    message_id,
+    room_id,
+    user_id,
+)
 
 logger = structlog.get_logger()
 

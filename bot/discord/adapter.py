@@ -38,8 +38,7 @@ from bot.platform.startup import Startup, listed
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
-from composer.model import Incoming
-from composer.workspace import Workspace
+from composer.model import Incoming, Workspace
 
 logger = structlog.get_logger()
 

@@ -12,8 +12,7 @@ from bot.discord.outbox import translate_discord_errors
 from bot.discord.reading import DM_WORKSPACE, FAILURES, PLATFORM, trust_of
 from composer.app import App
 from composer.errors import Unavailable
-from composer.model import ConversationKind, Incoming, Trust
-from composer.workspace import Workspace
+from composer.model import ConversationKind, Incoming, Trust, Workspace
 
 logger = structlog.get_logger()
 

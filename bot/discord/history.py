@@ -16,9 +16,8 @@ from bot.platform.events import RoomDeleted, RoomPrivacyChanged, ThreadArchived
 from bot.platform.reconciliation import Page, ReadChannel, Said
 from composer.app import App
 from composer.errors import Refused
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace
 from composer.repositories.conversations import FollowedConversation
-from composer.workspace import Workspace
 
 MAX_DMS: Final = 100  # each takes a request
 MAX_UNLISTED: Final = 100  # archived threads, and what was deleted: each takes a request

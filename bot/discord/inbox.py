@@ -15,8 +15,7 @@ from bot.platform.events import PlatformEvent
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.app import App
-from composer.model import Incoming
-from composer.workspace import Workspace
+from composer.model import Incoming, Workspace
 
 logger = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from bot.platform.leavers import Leavers
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import Unavailable
-from composer.workspace import Workspace
+from composer.model import Workspace
 
 logger = structlog.get_logger()
 

@@ -30,8 +30,7 @@ from bot.discord.previews import without_previews
 from bot.discord.reading import FAILURES, PLATFORM, command_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.model import Incoming
-from composer.workspace import Workspace
+from composer.model import Incoming, Workspace
 
 logger = structlog.get_logger()
 

@@ -29,11 +29,10 @@ from composer.errors import BadInput
 from composer.ingest.imports import begin_import, end_import
 from composer.ingest.rooms import record_membership, rooms_with_later_ids, set_room_private
 from composer.ingest.validation import validate_message
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace, message_id, room_id
 from composer.ports.documents import DocumentReader
 from composer.repositories.conversations import RoomState
 from composer.repositories.imports import ImportRun
-from composer.workspace import Workspace, message_id, room_id
 
 LOADING_BATCH: Final = 1_000  # messages in one transaction
 MAX_EXPORT_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock

@@ -21,9 +21,8 @@ from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import end_import
 from composer.ingest.validation import message_text, validate_message
-from composer.model import CONSOLE, ConversationKind, Incoming, Place
+from composer.model import CONSOLE, ConversationKind, Incoming, Place, Workspace, private_thread, room_id
 from composer.repositories.imports import ImportRun
-from composer.workspace import Workspace, private_thread, room_id
 
 _IS_DAY: Final = re.compile(r"\A[\d_.-]{6,20}")
 EXPORTS: Final = (

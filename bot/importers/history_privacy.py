@@ -7,8 +7,7 @@ from bot.script.events import Line, MessageEvent, MoveEvent
 from bot.script.places import external
 from composer.app import App
 from composer.errors import BadInput
-from composer.model import CONSOLE
-from composer.workspace import room_id
+from composer.model import CONSOLE, room_id
 
 Rooms = set[tuple[str, str]]  # by workspace and name
 

@@ -38,10 +38,9 @@ from composer.ingest.rooms import (
     unerased_rooms,
 )
 from composer.memory.reminding import follow_zone
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace
 from composer.people.credentials.leaving import end_access
 from composer.repositories.people import StatedTrust
-from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

@@ -8,8 +8,8 @@ import structlog
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import NexusError
+from composer.model import Workspace
 from composer.people.credentials.leaving import end_access, holders
-from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

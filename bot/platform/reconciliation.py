@@ -20,10 +20,9 @@ from bot.platform.inbox import PlatformInbox
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import NexusError, Refused, for_operator
-from composer.model import ConversationKind, Incoming
+from composer.model import ConversationKind, Incoming, Workspace, message_id, room_id
 from composer.repositories.conversations import FollowedConversation
 from composer.repositories.messages import OnPlatform
-from composer.workspace import Workspace, message_id, room_id
 
 logger = structlog.get_logger()
 

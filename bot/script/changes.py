@@ -11,9 +11,8 @@ from composer.ingest.changes import change_stored
 from composer.ingest.imports import begin_import
 from composer.ingest.rooms import record_membership
 from composer.ingest.validation import clean_mentions
-from composer.model import CONSOLE
+from composer.model import CONSOLE, Workspace, user_id
 from composer.repositories.imports import ImportRun
-from composer.workspace import Workspace, user_id
 
 
 async def change_message(app: App, workspace: Workspace, id: str, text: str | None) -> None:

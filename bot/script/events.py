@@ -13,11 +13,10 @@ from pydantic_core import ErrorDetails
 
 from bot.script.places import place_of, room_of
 from composer.errors import BadInput
-from composer.model import CONSOLE, Attachment, ConversationKind, Place, Trust
+from composer.model import CONSOLE, Attachment, ConversationKind, Place, Trust, private_thread
 from composer.settings import DEFAULT_WORKSPACE
 from composer.text.cleaning import is_storable
 from composer.text.moments import moment
-from composer.workspace import private_thread
 
 
 def _utc(at: datetime) -> datetime:

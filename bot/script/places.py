@@ -7,8 +7,7 @@ from typing import Final
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.addressing import find_addressed_agents
-from composer.model import CONSOLE, Agent, Attachment, ConversationKind, Incoming, Place, Trust
-from composer.workspace import Workspace
+from composer.model import CONSOLE, Agent, Attachment, ConversationKind, Incoming, Place, Trust, Workspace
 
 DEFAULT_USER: Final = "alice"
 

@@ -14,8 +14,8 @@ from cachetools import LRUCache
 
 from composer.app import App
 from composer.ingest.rooms import add_room_id, rooms_with_later_ids
+from composer.model import Workspace
 from composer.repositories.conversations import RoomIds
-from composer.workspace import Workspace
 
 MAX_AGE_SECONDS: Final = 30.0  # after which ids that another process was told of are looked up
 MAX_KNOWN: Final = 10_000  # ids by which messages came

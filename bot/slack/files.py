@@ -13,8 +13,8 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
 from composer.app import App
 from composer.errors import Refused, Unavailable
+from composer.model import Workspace
 from composer.repositories.posted_files import DueFile
-from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

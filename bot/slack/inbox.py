@@ -16,8 +16,7 @@ from bot.slack.text import channels, groups, mentioned, plain, unlabelled
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.ingest.addressing import find_addressed_agents, unaddressed
-from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
-from composer.workspace import Workspace
+from composer.model import Attachment, ConversationKind, Incoming, Place, Trust, Workspace
 
 logger = structlog.get_logger()
 

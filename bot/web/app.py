@@ -36,7 +36,7 @@ from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from composer import __version__
 from composer.app import App
-from composer.shares import Places
+from composer.tasks.shares import Places
 
 TITLE: Final = "Nexus"
 REQUESTS_AT_ONCE: Final = 256  # of all who have a credential, open streams too

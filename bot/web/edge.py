@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.problems import of_unexpected, problem
 from composer.settings.server_urls import LOCAL_HOSTS
-from composer.shares import act_for_stranger
+from composer.tasks.shares import act_for_stranger
 
 logger = structlog.get_logger()
 

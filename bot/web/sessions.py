@@ -13,14 +13,13 @@ from weakref import WeakSet
 from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
-from composer.model import API, Turn, TurnState
+from composer.model import API, Turn, TurnState, api_workspace, message_id
 from composer.people.sessions.history import NOTHING, MadeOf, get_turn, made_of
 from composer.people.sessions.opening import Admit, NewSessionMessage, OpenSession, open_session
 from composer.people.sessions.owner import SessionOwner
 from composer.prompt.explain import ExplainedSource
 from composer.repositories.sessions import SessionTurn
 from composer.repositories.turns import Answer
-from composer.workspace import api_workspace, message_id
 
 ANSWER_LOOK_SECONDS: Final = 2.0  # between looks at a turn without events, and at the credential of who waits
 USED_AGAIN: Final = "That id was used for another message in this session: use a new one for each message."

@@ -14,7 +14,7 @@ from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.sessions import ApiSessions
 from composer.app import App
-from composer.shares import Places
+from composer.tasks.shares import Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.memory.learner import MAX_CONCURRENT, Learner
-from composer.model import Incoming
+from composer.model import Incoming, Workspace, user_id
 from composer.people.changes import CHANGED, ChangesHub
 from composer.people.credentials.last_use import LastUse
 from composer.people.credentials.resolver import Resolver
@@ -57,8 +57,6 @@ from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
-from composer.shares import Places, acting_for, current_party
-from composer.signals import ErasureSignal, InteractivePriority, end_tasks
 from composer.stores.audit_keys import AuditHeadsFile
 from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.clock import SystemClock
@@ -73,6 +71,8 @@ from composer.stores.models.configured import (
 )
 from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.tiers import SummaryTiers
+from composer.tasks.shares import Places, acting_for, current_party
+from composer.tasks.signals import ErasureSignal, InteractivePriority, end_tasks
 from composer.text.caches import empty_caches
 from composer.turn.compose import Composer
 from composer.turn.drafting import Drafter
@@ -82,7 +82,6 @@ from composer.turn.scheduled.due_posts import DuePosts
 from composer.turn.tool_servers import ToolServers
 from composer.turn.worker import TurnWorker
 from composer.usage.operations import OperationMeter
-from composer.workspace import Workspace, user_id
 
 logger = structlog.get_logger()
 

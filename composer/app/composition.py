@@ -28,8 +28,6 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.settings import Settings
-from composer.shares import Places
-from composer.signals import InteractivePriority
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.process_locks import PostgresProcessLocks
@@ -51,6 +49,8 @@ from composer.stores.models.mem0_extraction import Mem0Extractor
 from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
+from composer.tasks.shares import Places
+from composer.tasks.signals import InteractivePriority
 from composer.turn.answers import AnswerStore
 from composer.turn.asking import ModelAsker
 from composer.turn.compose import Composer

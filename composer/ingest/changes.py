@@ -12,9 +12,19 @@ from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt
-from composer.model import Agent, Attachment, ConversationKind, Message, Place
+from composer.model import (
+    Agent,
+    Attachment,
+    ConversationKind,
+    Message,
+    Place,
+    Workspace,
+    conversation_id,
+    message_id,
+    room_id,
+    user_id,
+)
 from composer.repositories.database import Database, Transaction
-from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
 
 async def change_message(

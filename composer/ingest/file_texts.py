@@ -26,8 +26,8 @@ from composer.ports.models import UsageAccount, WorkKind
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import episode_id_of
-from composer.shares import Places
-from composer.signals import end_tasks
+from composer.tasks.shares import Places
+from composer.tasks.signals import end_tasks
 from composer.text.file_kinds import MAX_DOCUMENT_BYTES, file_kind, too_large
 from composer.usage.transcription import TranscriptionMeter
 

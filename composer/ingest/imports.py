@@ -9,12 +9,11 @@ from typing import Final
 from composer.errors import NotFound
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget, record
-from composer.model import Agent
+from composer.model import Agent, Workspace
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun, StoredImport
 from composer.text.notices import SHORT_ID_CHARS
-from composer.workspace import Workspace
 
 UNDO_BATCH: Final = 500  # messages that one transaction erases
 

@@ -38,7 +38,10 @@ from composer.model import (
     RecordingPolicy,
     Trust,
     Turn,
+    Workspace,
     derived_id,
+    message_id,
+    private_thread,
 )
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import AuditAct
@@ -46,7 +49,6 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun
 from composer.repositories.messages import Spoken, Thread
 from composer.text.work import CLEANED_PER_READ, off_loop
-from composer.workspace import Workspace, message_id, private_thread
 
 logger = structlog.get_logger()
 

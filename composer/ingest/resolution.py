@@ -21,15 +21,20 @@ from composer.model import (
     Incoming,
     Place,
     Trust,
+    Workspace,
+    conversation_id,
     dm_namespace,
+    message_id,
+    private_thread,
+    room_id,
     room_namespace,
     session_namespace,
+    user_id,
 )
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.people import Identity, StatedTrust
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
 
 @dataclass(slots=True)

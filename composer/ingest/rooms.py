@@ -12,14 +12,13 @@ from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.memory.portions import erase_ahead
-from composer.model import Agent, ConversationKind, room_namespace
+from composer.model import Agent, ConversationKind, Workspace, room_id, room_namespace, thread_id, user_id
 from composer.ports.clock import MAX_CLOCK_DIFFERENCE
 from composer.repositories.conversations import NewConversation, RoomIds
 from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import Selection
 from composer.repositories.imports import ImportRun
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import Workspace, room_id, thread_id, user_id
 
 
 async def set_room_private(

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import Self
 
 from composer.layers.semantic import Retrieval
-from composer.model import CONSOLE, Agent, Trust
+from composer.model import CONSOLE, Agent, Trust, Workspace, agent_id, tenant_id
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database
 from composer.repositories.operations import Operation
@@ -14,7 +14,6 @@ from composer.settings import AgentSettings, BudgetSettings, PlanSettings, Setti
 from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.plans import Plan
 from composer.usage.prices import Price, Prices
-from composer.workspace import Workspace, agent_id, tenant_id
 
 
 def configured_prices(settings: Settings) -> Prices:

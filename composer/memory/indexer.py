@@ -17,8 +17,8 @@ from composer.ports.clock import Clock
 from composer.ports.models import MeteredEmbedder
 from composer.repositories.database import Database
 from composer.repositories.table_statistics import TableStatistics
-from composer.shares import acting_for
-from composer.signals import InteractivePriority
+from composer.tasks.shares import acting_for
+from composer.tasks.signals import InteractivePriority
 
 logger = structlog.get_logger()
 

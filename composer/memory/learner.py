@@ -26,7 +26,7 @@ from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatc
 from composer.ports.models import Vectors
 from composer.repositories.database import Database, Transaction
 from composer.repositories.learning import LearningScope, ReadyRule
-from composer.shares import Places, acting_for
+from composer.tasks.shares import Places, acting_for
 from composer.text.work import off_loop
 
 logger = structlog.get_logger()

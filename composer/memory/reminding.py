@@ -8,14 +8,13 @@ from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, Refused
-from composer.model import API, EVERY_VENDOR, ROOM_KINDS, Agent, ConversationKind, Visibility, dm_namespace
+from composer.model import API, EVERY_VENDOR, ROOM_KINDS, Agent, ConversationKind, Visibility, dm_id, dm_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.text.dates.repeats import Repeat
 from composer.text.dates.when import When
 from composer.visibility import AccessContext
-from composer.workspace import dm_id
 
 MAX_OPEN: Final = 50  # reminders of one person
 MAX_REMINDER_CHARS: Final = 1_000

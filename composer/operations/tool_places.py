@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composer.ingest.tenants import TenantDirectory
+from composer.model import room_id
 from composer.repositories.database import Database
 from composer.settings import McpSettings, Settings
-from composer.workspace import room_id
 
 
 @dataclass(frozen=True, slots=True)

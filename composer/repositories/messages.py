@@ -17,10 +17,10 @@ from composer.model import (
     Trust,
     Turn,
     Visibility,
+    message_id,
 )
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
-from composer.workspace import message_id
 
 
 @dataclass(frozen=True, slots=True)

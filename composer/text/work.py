@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
 
-from composer.shares import Places
+from composer.tasks.shares import Places
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +31,6 @@ async def off_loop(chars: int, work: Callable[[], T]) -> T:
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a pure function, worked out in a thread. Those that wait for one have it by turns
-    (composer/shares.py)."""
+    (composer/tasks/shares.py)."""
     async with reading_threads.take():
         return await asyncio.to_thread(work, *args, **kwargs)

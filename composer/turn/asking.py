@@ -12,7 +12,7 @@ from composer.model import Offer, Turn, Usage
 from composer.ports.models import ChatMessage, MeteredModel, ToolCall, Work, WorkKind, whole_text
 from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt
-from composer.signals import InteractivePriority
+from composer.tasks.signals import InteractivePriority
 from composer.text.asked import Asked
 from composer.text.claims import Claim, claim_notice, may_claim, read_verdict
 from composer.text.instructions import template

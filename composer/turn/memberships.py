@@ -12,10 +12,10 @@ import structlog
 from cachetools import LRUCache
 
 from composer.errors import NexusError, for_operator
+from composer.model import Workspace, room_id
 from composer.ports.clock import Clock
 from composer.ports.memberships import NOWHERE, MembershipSource, Presence
 from composer.repositories.database import Database
-from composer.workspace import Workspace, room_id
 
 logger = structlog.get_logger()
 

@@ -25,8 +25,8 @@ from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import OpenTurn
-from composer.shares import Party, Places, acting_for, current_party
-from composer.signals import InteractivePriority, end_tasks
+from composer.tasks.shares import Party, Places, acting_for, current_party
+from composer.tasks.signals import InteractivePriority, end_tasks
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder
 
@@ -134,7 +134,7 @@ class TurnWorker:
     ) -> None:
         """`agents` gives a tenant's agents by id, in their order. `on_answered` is called with the tenant of each
         answered turn. At most `concurrent` turns are answered at once, in turns by tenant and by who asks
-        (composer.shares); one that waits for its next attempt does not count."""
+        (composer.tasks.shares); one that waits for its next attempt does not count."""
         self._database = database
         self._locks = locks
         self._responder = responder

@@ -26,9 +26,9 @@ from pydantic import SecretStr
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from composer.app import App, open_app
+from composer.model import Workspace
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
-from composer.workspace import Workspace
 from tests.bench.report import Report, quantile
 from tests.bench.world import Vocabulary, data_folder, stores
 from tests.support.discord.rest import Call

@@ -10,9 +10,8 @@ import psutil
 from bot.script.events import MessageEvent
 from bot.script.places import incoming
 from composer.app import App
-from composer.model import CONSOLE, Incoming
+from composer.model import CONSOLE, Incoming, Workspace
 from composer.stores.models.minilm import MiniLM
-from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report
 from tests.bench.world import Vocabulary, data_folder, history, opened, stores

@@ -22,12 +22,21 @@ from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.layers.semantic import episode_id
 from composer.memory.index import episode_entries, memory_entries
-from composer.model import CONSOLE, Message, Visibility, derived_id, room_namespace
+from composer.model import (
+    CONSOLE,
+    Message,
+    Visibility,
+    Workspace,
+    derived_id,
+    message_id,
+    room_id,
+    room_namespace,
+    user_id,
+)
 from composer.ports.models import Vectors
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
 from composer.visibility import AccessTag
-from composer.workspace import Workspace, message_id, room_id, user_id
 from tests.bench.world import SEED, START, Vocabulary
 
 WIDTH: Final = 384

@@ -11,11 +11,10 @@ import numpy as np
 from bot.importers.history import import_history
 from bot.script.places import incoming, place_of
 from composer.app import App
-from composer.model import CONSOLE, Agent, Turn, Usage
+from composer.model import CONSOLE, Agent, Turn, Usage, Workspace
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.turns import Answer
 from composer.stores.models.minilm import MiniLM
-from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
 from tests.bench.world import START, Vocabulary, data_folder, history, opened, stores

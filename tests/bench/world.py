@@ -19,12 +19,11 @@ from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from bot.script.places import incoming, place_of
 from composer.app import App, open_app
-from composer.model import CONSOLE, Place
+from composer.model import CONSOLE, Place, Workspace
 from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.text.terms import STOP_WORDS
-from composer.workspace import Workspace
 
 START: Final = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 ROOMS: Final = 200

@@ -10,8 +10,8 @@ from bot.console.doctor import run_doctor
 from bot.delivery.notices import ROOMS_QUESTION
 from bot.delivery.streaming import DELAY_PART
 from composer.memory.forget import RETRACTED
+from composer.model import user_id
 from composer.settings import Settings
-from composer.workspace import user_id
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import Discord, Model, on_discord
 from tests.support.discord.model import Channel, Guild, Interaction, Permission, User

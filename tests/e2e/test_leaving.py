@@ -4,9 +4,9 @@ import secrets
 from datetime import UTC, datetime
 
 from composer.app import App
+from composer.model import Workspace
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
-from composer.workspace import Workspace
 from tests.support.discord.harness import on_discord
 from tests.support.discord.model import Guild, User
 from tests.support.discord.server import DiscordServer

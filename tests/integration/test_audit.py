@@ -20,12 +20,11 @@ from bot.script.places import incoming, place_of
 from composer.audit.chain import MAX_BREAKS, ChainProblem, Verification
 from composer.errors import Misconfigured, NotFound, Refused
 from composer.ingest.rooms import set_room_private
-from composer.model import Role
+from composer.model import Role, room_id, user_id
 from composer.repositories.audit import AuditAct, AuditEvent
 from composer.settings import Settings, TenantSettings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.embedded.servers import Servers
-from composer.workspace import room_id, user_id
 from sql.loader import queries
 from tests.support.databases import clone
 from tests.support.harness import AppHarness, open_harness

@@ -6,8 +6,8 @@ import pytest
 
 from bot.script.places import incoming, place_of
 from composer.memory.index import episode_entries, extracted_memories, memory_entries
+from composer.model import room_id
 from composer.settings import Settings
-from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
 from tests.support.harness import open_harness
 

@@ -13,11 +13,10 @@ from bot.importers.platform_exports import load, open_exports
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.imports import list_imports
-from composer.model import CONSOLE, Trust
+from composer.model import CONSOLE, Trust, room_id, thread_id, user_id
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from composer.workspace import room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.exports import loaded
 from tests.support.harness import AppHarness

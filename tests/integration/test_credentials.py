@@ -10,13 +10,12 @@ import pytest
 from pydantic import SecretStr
 
 from composer.errors import BadInput, NotFound, Refused
-from composer.model import User
+from composer.model import User, tenant_id
 from composer.people.credentials import keys, sign_in
 from composer.people.credentials.issuing import KeyRequest, NewKey, create_key, delete_credentials, revoke
 from composer.people.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, KeyPermission, Principal, Source
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
-from composer.workspace import tenant_id
 from sql.loader import queries
 from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness

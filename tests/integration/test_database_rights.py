@@ -14,13 +14,13 @@ import pytest
 from bot.console import operations
 from bot.console.doctor import run_doctor
 from composer.errors import Misconfigured, for_operator
+from composer.model import tenant_id
 from composer.operations import upkeep
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.schema import prepare
 from composer.stores.embedded.servers import Servers
-from composer.workspace import tenant_id
 from sql.loader import queries
 from tests.support.databases import database_url, run_sql, service_url
 from tests.support.harness import AppHarness, open_harness

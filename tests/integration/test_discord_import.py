@@ -17,10 +17,22 @@ from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Message, Place, Trust
+from composer.model import (
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    Trust,
+    Workspace,
+    agent_id,
+    conversation_id,
+    room_id,
+    thread_id,
+    user_id,
+)
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.discord.server import DiscordServer
 from tests.support.documents import pdf

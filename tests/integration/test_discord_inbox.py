@@ -15,8 +15,7 @@ from bot.platform.events import RoomDeleted
 from bot.platform.inbox import MAX_FAILURES, InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.errors import Misconfigured, NotFound, Overtaken, Unavailable
-from composer.model import ConversationKind, Incoming, Place, Trust
-from composer.workspace import Workspace
+from composer.model import ConversationKind, Incoming, Place, Trust, Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
 

@@ -15,11 +15,10 @@ from bot.script.places import incoming, place_of
 from composer.entries import teams
 from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
-from composer.model import Attachment, TeamRole
+from composer.model import Attachment, TeamRole, message_id, room_id
 from composer.repositories.recall import episode_id_of
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.database.working_cache import RedisWorkingCache
-from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.erased_ids import find_remains

@@ -11,9 +11,8 @@ from bot.script.places import incoming, place_of
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import forget
-from composer.model import CONSOLE
+from composer.model import CONSOLE, message_id, room_id
 from composer.settings import AgentSettings, Settings
-from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
 from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness

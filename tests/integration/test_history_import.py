@@ -17,9 +17,8 @@ from bot.importers.export import MIXED
 from bot.importers.history import APART, HistoryResult, import_history, read_history
 from bot.script.events import Line, MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
-from composer.model import Message, Trust
+from composer.model import Message, Trust, Workspace, room_id, thread_id, user_id
 from composer.visibility import readable_conversation
-from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
 from tests.support.open_turns import open_turns
 

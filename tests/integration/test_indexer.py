@@ -14,11 +14,10 @@ from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
 from composer.memory.indexer import Indexer, Left
-from composer.model import Message
+from composer.model import Message, Workspace
 from composer.ports.models import Vectors
 from composer.repositories.memories import NewMemory
 from composer.settings import Settings
-from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import TIMEOUT_SECONDS, until

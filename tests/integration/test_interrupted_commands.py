@@ -18,9 +18,8 @@ from bot.commands.table import COMMANDS, run_command
 from bot.script.places import incoming, place_of
 from composer.errors import Refused, Unavailable
 from composer.ingest.rooms import set_room_private
-from composer.model import Incoming
+from composer.model import Incoming, room_id
 from composer.settings import Settings
-from composer.workspace import room_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.lock_waits import release_locks
 

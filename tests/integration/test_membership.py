@@ -11,9 +11,8 @@ from bot.commands.table import run_command
 from bot.console.conversations import resolve_position
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from composer.model import Attachment, Incoming, Trust
+from composer.model import Attachment, Incoming, Trust, room_id, user_id
 from composer.settings import Settings
-from composer.workspace import room_id, user_id
 from tests.support.canaries import ScriptedModel, place
 from tests.support.harness import AppHarness, open_harness
 

@@ -10,12 +10,11 @@ import pytest
 from bot.commands.table import run_command
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_members
-from composer.model import ConversationKind, Incoming, Place, Trust
+from composer.model import ConversationKind, Incoming, Place, Trust, Workspace, room_id, user_id
 from composer.ports.memberships import NOWHERE
 from composer.settings import Settings, TenantSettings
-from composer.signals import end_tasks
+from composer.tasks.signals import end_tasks
 from composer.turn import memberships
-from composer.workspace import Workspace, room_id, user_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 

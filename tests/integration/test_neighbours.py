@@ -7,11 +7,10 @@ import pytest
 
 from bot.script.places import place_of
 from composer.memory.index import index_next
-from composer.model import Incoming
+from composer.model import Incoming, message_id, room_id
 from composer.repositories.recall import Candidate, episode_id_of
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from composer.workspace import message_id, room_id
 from tests.support.harness import START
 from tests.support.receiver import HERE, TENANT, Receiver, open_receiver, said
 

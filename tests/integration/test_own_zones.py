@@ -10,11 +10,10 @@ import pytest
 
 from composer.errors import BadInput
 from composer.memory.reminding import follow_zone
-from composer.model import CONSOLE, Trust
+from composer.model import CONSOLE, Trust, user_id
 from composer.repositories.people import StatedTrust
 from composer.settings import Settings, TenantSettings
 from composer.visibility import owned_by_user
-from composer.workspace import user_id
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 from tests.support.tool_office import Office, call, opened

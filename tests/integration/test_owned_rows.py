@@ -7,12 +7,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from composer.model import Visibility
+from composer.model import Visibility, room_id, user_id
 from composer.ports.database import Row, Statements
 from composer.repositories.own_data import OwnData, OwnFilter
 from composer.repositories.reminders import Reminders
 from composer.visibility import Owned, owned_by_user
-from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 from tests.support.stored_rows import NOW, Rows, Tag
 

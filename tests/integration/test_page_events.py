@@ -14,7 +14,7 @@ from bot.web.metrics import Metrics
 from bot.web.pages import events
 from bot.web.pages.events import CHANGED_EVENT, RECONNECT
 from composer.model import Trust
-from composer.shares import Places
+from composer.tasks.shares import Places
 from composer.visibility import Grants
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import OF_TOOL, Hub

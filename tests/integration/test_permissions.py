@@ -12,11 +12,10 @@ from bot.commands.command import Call
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import NotFound, Refused
-from composer.model import ConversationKind, Place
+from composer.model import ConversationKind, Place, room_id, user_id
 from composer.ports.database import Mode
 from composer.repositories.database import Transaction
 from composer.rights.relations import ActorFacts
-from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 
 CAVE: dict[str, Any] = {"room": "cave"}

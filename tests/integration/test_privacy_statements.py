@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 
 from composer.ingest.rooms import set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Place
-from composer.workspace import room_id, thread_id
+from composer.model import Conversation, ConversationKind, Incoming, Place, room_id, thread_id
 from tests.support.harness import START
 from tests.support.receiver import AGENTS, GENERAL, HERE, TENANT, Receiver, connection_of, said
 

@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from composer.app.composition import prompt_mark
+from composer.model import tenant_id
 from composer.settings import AgentSettings, Settings
 from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import AuditKeyRing
-from composer.workspace import tenant_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
 

@@ -11,12 +11,23 @@ import pytest
 from composer.errors import BadInput, NotFound
 from composer.ingest.receive import Received
 from composer.memory.forget import edit
-from composer.model import Attachment, ConversationKind, Incoming, Message, Place, Trust
+from composer.model import (
+    Attachment,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    Trust,
+    conversation_id,
+    message_id,
+    room_id,
+    thread_id,
+    user_id,
+)
 from composer.repositories.conversations import ConversationRow, Conversations
 from composer.repositories.people import People
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
 from tests.support.lock_waits import until_stopped
 from tests.support.open_turns import open_turns

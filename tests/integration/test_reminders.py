@@ -11,11 +11,10 @@ from bot.console import schedule
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
 from composer.memory.reminding import MAX_OPEN, MAX_REMINDER_CHARS
-from composer.model import CONSOLE, Message
+from composer.model import CONSOLE, Message, user_id
 from composer.repositories.reminders import Reminder, Reminders
 from composer.settings import Settings, TenantSettings
 from composer.turn.scheduled.reminders import DueReminders
-from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 

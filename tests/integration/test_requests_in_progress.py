@@ -17,7 +17,7 @@ from bot.web.principal import Bearer
 from bot.web.state import WebState
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
-from composer.shares import Places
+from composer.tasks.shares import Places
 from tests.support.api import bearer, key_of
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until

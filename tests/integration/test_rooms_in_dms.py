@@ -12,11 +12,10 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_members, set_room_private, set_room_shared
-from composer.model import Trust
+from composer.model import Trust, user_id
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.repositories.audit import AuditAct, AuditEvent
 from composer.settings import AgentSettings, Settings, TenantSettings
-from composer.workspace import user_id
 from tests.support.harness import AppHarness, open_harness
 
 QUESTION: Final = "what is the code of the harbour?"

@@ -11,7 +11,7 @@ from redis.asyncio.client import Pipeline
 from bot.commands.table import run_command
 from bot.console.conversations import question
 from bot.script.places import incoming, place_of
-from composer.model import ConversationKind, Place
+from composer.model import ConversationKind, Place, room_id, user_id
 from composer.ports.database import Mode
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.usage import Dimension, Figures
@@ -19,7 +19,6 @@ from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.statements import PostgresStatements
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.prices import Prices
-from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 from tests.support.receiver import BOARD, Receiver, said
 

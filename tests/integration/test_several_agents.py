@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from composer.errors import BadInput, NotFound
+from composer.model import agent_id
 from composer.prompt.budget import budget_of
 from composer.settings import Settings, load_settings
-from composer.workspace import agent_id
 from tests.support.harness import AppHarness, open_harness
 
 CONFIG = """

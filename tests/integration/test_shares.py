@@ -21,10 +21,10 @@ from composer.ports.database import Mode
 from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import Settings
-from composer.shares import Party, Places, acting_for, current_party
 from composer.stores.database import postgres
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.models.tokens import tokenizer_for
+from composer.tasks.shares import Party, Places, acting_for, current_party
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.databases import service_url
 from tests.support.gateway import gateway_stage

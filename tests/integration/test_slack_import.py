@@ -16,9 +16,22 @@ from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import add_room_id, set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Message, Place, RecordingPolicy, Trust
+from composer.model import (
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    RecordingPolicy,
+    Trust,
+    Workspace,
+    agent_id,
+    conversation_id,
+    room_id,
+    thread_id,
+    user_id,
+)
 from composer.visibility import readable_conversation
-from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.exports import (
     ALICE,

@@ -9,9 +9,8 @@ import pytest
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import Refused
-from composer.model import Incoming, Trust
+from composer.model import Incoming, Trust, Workspace
 from composer.repositories.imports import ImportRun
-from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 
 

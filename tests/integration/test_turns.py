@@ -13,7 +13,21 @@ import pytest
 from bot.script.changes import change_message
 from bot.script.places import incoming, place_of
 from composer.memory.index import embed_next, index_next
-from composer.model import CONSOLE, Attachment, Message, Trust, Turn, TurnState, Usage, Visibility, derived_id
+from composer.model import (
+    CONSOLE,
+    Attachment,
+    Message,
+    Trust,
+    Turn,
+    TurnState,
+    Usage,
+    Visibility,
+    Workspace,
+    derived_id,
+    room_id,
+    tenant_id,
+    user_id,
+)
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
 from composer.repositories.turns import Answer, Delivered, StoredTurn, Turns
@@ -21,7 +35,6 @@ from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
-from composer.workspace import Workspace, room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.embedder import HashedWords, Unmetered
 from tests.support.harness import START, AppHarness, open_harness

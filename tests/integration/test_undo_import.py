@@ -19,8 +19,8 @@ from composer.ingest import imports as runs
 from composer.ingest.imports import FoundRun, find_import, list_imports, short_id
 from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
+from composer.model import room_id
 from composer.repositories.imports import ImportRun
-from composer.workspace import room_id
 from tests.integration.test_discord_import import thread, town
 from tests.integration.test_slack_import import WHOLE
 from tests.support.exports import BOT, GENERAL, NEXUS, TEAM, SlackZip, loaded

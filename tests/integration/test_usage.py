@@ -19,7 +19,7 @@ from bot.console import usage as reporting
 from bot.console.doctor import run_doctor
 from bot.script.places import incoming
 from composer.errors import BadInput, BudgetUsedUp
-from composer.model import Agent, Usage
+from composer.model import Agent, Usage, conversation_id, user_id
 from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
 from composer.repositories.usage import NO_ONE_ID, Dimension
 from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
@@ -29,7 +29,6 @@ from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.ledger import CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.prices import Prices
-from composer.workspace import conversation_id, user_id
 from tests.support.canaries import place
 from tests.support.databases import service_url
 from tests.support.harness import START, AppHarness, open_harness

@@ -21,14 +21,24 @@ from composer.layers.working import (
     SHOWN_MESSAGES,
     WINDOW_STEP,
 )
-from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Trust, Visibility
+from composer.model import (
+    Attachment,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Trust,
+    Visibility,
+    message_id,
+    room_id,
+    user_id,
+)
 from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
 from composer.stores.database import working_cache
 from composer.stores.database.working_cache import RedisWorkingCache
 from composer.visibility import readable_conversation
-from composer.workspace import message_id, room_id, user_id
 from tests.support.harness import START
 from tests.support.receiver import GENERAL, HERE, TENANT, Receiver, said
 

@@ -43,9 +43,14 @@ from composer.model import (
     Trust,
     Usage,
     Visibility,
+    Workspace,
+    agent_id,
+    conversation_id,
     derived_id,
+    message_id,
     profile_namespace,
     project_namespace,
+    user_id,
 )
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
@@ -55,7 +60,6 @@ from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
 from composer.turn.reading import PromptRequest
-from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.property import trace
 from tests.property.reference import AGENTS
 from tests.property.setting import EVERYTHING

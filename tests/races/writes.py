@@ -14,10 +14,9 @@ from bot.script.places import incoming, place_of
 from composer import visibility
 from composer.memory.remember import amend_landmark
 from composer.memory.review import approve
-from composer.model import CONSOLE, Offer, Trust
+from composer.model import CONSOLE, Offer, Trust, room_id
 from composer.repositories.deliveries import Destination
 from composer.repositories.gateway_exchanges import ExchangeOwner, GatewayExchange
-from composer.workspace import room_id
 from tests.races.erasures import (
     EDITED,
     ENTRIES,

@@ -3,10 +3,9 @@
 import secrets
 from collections.abc import Sequence
 
-from composer.model import User
+from composer.model import User, user_id
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.people.credentials.sign_in import make_login_link, sign_in
-from composer.workspace import user_id
 from tests.support.harness import AppHarness
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from bot.web.sessions import ApiSessions, EventKind, StoredQuestion, TurnEvent, TurnView
 from composer.app import App
 from composer.memory.forget import RECEIPT_KEY_BYTES, Receipt
+from composer.model import api_workspace
 from composer.people.sessions.forgetting import forget_session
 from composer.people.sessions.history import list_exchanges
 from composer.people.sessions.opening import NewSessionMessage, agent_of
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.sessions import SessionExchange
 from composer.visibility import Grants
-from composer.workspace import api_workspace
 from tests.support.harness import AppHarness
 
 ALL_GRANTS = frozenset({Grants.READ_ENTRIES, Grants.READ_PROJECTS, Grants.WRITE_PROJECTS, Grants.READ_TEAMS})

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from bot.commands.table import run_command
 from bot.script.places import external, incoming, place_of
-from composer.model import CONSOLE, Agent, Attachment, Incoming, Place, Visibility
+from composer.model import CONSOLE, Agent, Attachment, Incoming, Place, Visibility, conversation_id, private_thread
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
-from composer.workspace import conversation_id, private_thread
 from tests.support.harness import AppHarness
 
 TOPIC: Final = "vault"  # every secret is about it, so that one question brings up all that may be read

@@ -16,11 +16,10 @@ from bot.script.places import incoming, place_of
 from composer.app import App, open_app
 from composer.ingest.receive import Received
 from composer.ingest.rooms import record_membership
-from composer.model import CONSOLE, Place, Turn
+from composer.model import CONSOLE, Place, Turn, Workspace
 from composer.repositories.turns import Answer
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
-from composer.workspace import Workspace
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 _numbers = itertools.count(1)

@@ -12,7 +12,23 @@ import asyncpg
 from composer.ingest.receive import Leases, Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
-from composer.model import CONSOLE, Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust, Turn
+from composer.model import (
+    CONSOLE,
+    Agent,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    Trust,
+    Turn,
+    Workspace,
+    agent_id,
+    message_id,
+    room_id,
+    tenant_id,
+    user_id,
+)
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings import Settings
@@ -21,7 +37,6 @@ from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.statements import PostgresStatements
 from composer.stores.database.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, readable_conversation
-from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.support.databases import service_url
 from tests.support.harness import START, ManualClock
 from tests.support.open_turns import open_turns

@@ -21,7 +21,7 @@ from composer.ports.database import Mode
 from composer.repositories.deliveries import Destination
 from composer.repositories.explanations import MessageAddress
 from composer.repositories.turns import Answer
-from composer.signals import ErasureSignal
+from composer.tasks.signals import ErasureSignal
 from composer.turn.answers import ROOM_OPENED
 
 TEXT = "that is all that I know of it, and it is enough."

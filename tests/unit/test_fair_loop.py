@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from bot.console.cli.signals import SignalHandling
-from composer import fair_loop
-from composer.fair_loop import FORGET_SECONDS, FairLoop
-from composer.shares import act_for_stranger, acting_for
+from composer.tasks import fair_loop
+from composer.tasks.fair_loop import FORGET_SECONDS, FairLoop
+from composer.tasks.shares import act_for_stranger, acting_for
 
 T = TypeVar("T")
 GREEDY, OTHER, ANN, BOB = (uuid.UUID(int=number) for number in range(1, 5))

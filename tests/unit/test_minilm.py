@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from composer.errors import Misconfigured
-from composer.shares import acting_for
 from composer.stores.models.minilm import GRAPH_FILE, MiniLM
+from composer.tasks.shares import acting_for
 
 pytestmark = pytest.mark.usefixtures("without_kept_vectors")
 

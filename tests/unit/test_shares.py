@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from composer.errors import Unavailable
-from composer.shares import BUSY, Party, Places, act_for, acting_for, current_party
+from composer.tasks.shares import BUSY, Party, Places, act_for, acting_for, current_party
 
 RED, BLUE, GREEN = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=3)
 ANN, BOB, CAT, DAN = (uuid.UUID(int=10 + number) for number in range(4))

@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from composer import signals
-from composer.signals import InteractivePriority
+from composer.tasks import signals
+from composer.tasks.signals import InteractivePriority
 
 ONE, TWO = uuid.uuid4(), uuid.uuid4()
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from composer.ingest.tenants import TenantDirectory
+from composer.model import tenant_id
 from composer.settings import RetrievalSettings, Settings, TenantSettings
-from composer.workspace import tenant_id
 
 
 def settings(**tenants: TenantSettings) -> Settings:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import composer
-from composer.shares import acting_for
+from composer.tasks.shares import acting_for
 from composer.text.work import MAX_LOOP_CHARS, READING_THREADS, in_thread, off_loop, reading_threads
 
 RED, BLUE = uuid.UUID(int=1), uuid.UUID(int=2)

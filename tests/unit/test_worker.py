@@ -15,8 +15,8 @@ from composer.model import Agent, Message, Turn, TurnState, Usage, Visibility
 from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
 from composer.repositories.turns import OpenTurn
 from composer.settings.server_urls import ServerUrl
-from composer.signals import InteractivePriority
 from composer.stores.database.postgres import translate_postgres_errors
+from composer.tasks.signals import InteractivePriority
 from composer.turn import worker as worker_module
 from composer.turn.delivery import Delivery
 from composer.turn.respond import Responder

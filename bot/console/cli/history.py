@@ -37,12 +37,11 @@ from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import find_import, list_imports, short_id
-from composer.model import CONSOLE, ConversationKind, Incoming
+from composer.model import CONSOLE, ConversationKind, Incoming, Workspace
 from composer.operations.import_estimate import ImportEstimator
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 from composer.text.counts import counted
-from composer.workspace import Workspace
 
 cli = typer.Typer()
 

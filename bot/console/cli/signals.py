@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from composer.fair_loop import FairLoop
 from composer.operations.upkeep import abandon_servers
+from composer.tasks.fair_loop import FairLoop
 
 T = TypeVar("T")
 

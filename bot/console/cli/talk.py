@@ -33,10 +33,9 @@ from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.model import CONSOLE
+from composer.model import CONSOLE, Workspace
 from composer.settings import DEFAULT_WORKSPACE, Settings
 from composer.text.offline import answered_by
-from composer.workspace import Workspace
 
 cli = typer.Typer()
 # docs/decisions/0025

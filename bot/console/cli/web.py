@@ -13,11 +13,10 @@ from bot.console.sample import SAMPLE, load_sample
 from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import NotFound
-from composer.model import CONSOLE
+from composer.model import CONSOLE, Workspace
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.sign_in import login_url, make_login_link
 from composer.settings import DEFAULT_WORKSPACE
-from composer.workspace import Workspace
 
 cli = typer.Typer()
 UNKNOWN: Final = "Nobody is called {user} here: --as names who looks, --sample loads a small company to look at."

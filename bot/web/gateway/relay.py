@@ -28,7 +28,7 @@ from composer.gateway.answers import UsageFilter
 from composer.gateway.forms import RequestForms
 from composer.gateway.metering import GatewayCall
 from composer.settings import Upstream
-from composer.signals import end_tasks
+from composer.tasks.signals import end_tasks
 
 logger = structlog.get_logger()
 

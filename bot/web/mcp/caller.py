@@ -9,7 +9,7 @@ from bot.web.metering import Metered, count_now
 from composer.app import App
 from composer.people.credentials.principal import Principal
 from composer.repositories.operations import Operation
-from composer.shares import act_for
+from composer.tasks.shares import act_for
 
 PRINCIPAL: Final = "principal"  # of the state of a request that was let in
 

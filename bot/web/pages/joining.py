@@ -18,10 +18,10 @@ from bot.web.problems import RequestRefused, status_of
 from bot.web.routes.login import signed_in_with
 from bot.web.state import WebState
 from composer.errors import BadInput, NotFound
+from composer.model import api_workspace, tenant_id
 from composer.people.credentials import invitations
 from composer.people.credentials.keys import MAX_CREDENTIAL_CHARS, SECRET_BYTES
 from composer.people.credentials.sign_in import SESSION_LIFETIME
-from composer.workspace import api_workspace, tenant_id
 
 INVITE_PATH: Final = "/invite"
 MAX_INVITE_FORM_BYTES: Final = 8 * 1024

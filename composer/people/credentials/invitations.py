@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.errors import BadInput, NotFound, Refused
-from composer.model import Agent, derived_id
+from composer.model import Agent, Workspace, derived_id
 from composer.people.credentials import keys
 from composer.people.credentials.keys import CredentialKind
 from composer.people.credentials.principal import KeyPermission, Principal
@@ -19,7 +19,6 @@ from composer.repositories.one_time_codes import OpenInvitation
 from composer.repositories.people import NAMELESS
 from composer.text.cleaning import clean_line
 from composer.text.names import UNNAMED, looks, person_name
-from composer.workspace import Workspace
 
 INVITATION_LIFETIME: Final = timedelta(days=7)
 FIRST_ADMIN_LIFETIME: Final = timedelta(days=1)

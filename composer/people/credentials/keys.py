@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.errors import BadInput
-from composer.workspace import tenant_id
+from composer.model import tenant_id
 
 SECRET_BYTES: Final = 32
 RENEWED_BYTES: Final = 16  # of these, in a refresh token: the other half stays the same

@@ -1,8 +1,8 @@
 """Whoever leaves a workspace loses what opened their memory, and with it what others shared with them."""
 
+from composer.model import Workspace
 from composer.people.credentials.issuing import delete_credentials
 from composer.repositories.database import Database
-from composer.workspace import Workspace
 
 
 async def holders(database: Database, workspace: Workspace) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.errors import Conflict, NotFound, Refused
-from composer.model import Trust, derived_id
+from composer.model import Trust, derived_id, tenant_id
 from composer.people.credentials.issuing import lock_by_credential
 from composer.people.credentials.principal import KeyPermission, Principal, Source
 from composer.people.credentials.sign_in import open_session
@@ -20,7 +20,6 @@ from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry
 from composer.text.cleaning import clean_line
 from composer.visibility import EntryAccess, owned_by_bearer
-from composer.workspace import tenant_id
 
 MAX_LOGINS: Final = 10  # of one person
 MAX_LOGIN_NAME_CHARS: Final = 80

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ingest.tenants import TenantDirectory
-from composer.model import derived_id
+from composer.model import derived_id, tenant_id
 from composer.people.credentials import keys
 from composer.people.credentials.keys import CredentialKind, Parsed
 from composer.people.credentials.last_use import LastUse
@@ -27,8 +27,7 @@ from composer.ports.clock import Clock
 from composer.repositories.api_keys import Holder, StoredKey
 from composer.repositories.database import Database
 from composer.settings import Settings, owner_place
-from composer.shares import act_for
-from composer.workspace import tenant_id
+from composer.tasks.shares import act_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Resolver:
         the address for which tokens of connected apps are taken: those for another one, and all where it is None, stand
         for nobody. None if neither stands for anybody. Raises Unavailable.
 
-        From then on the task works for that person (composer.shares)."""
+        From then on the task works for that person (composer.tasks.shares)."""
         found = await self._find(bearer, cookie, resource)
         if found is not None:
             act_for(found.tenant_id, found.user)

@@ -10,14 +10,23 @@ from composer import visibility
 from composer.entries.projects import named_project
 from composer.errors import BadInput, NotFound
 from composer.ingest.validation import validate_message
-from composer.model import API, Agent, Conversation, ConversationKind, Incoming, Place, Trust, session_namespace
+from composer.model import (
+    API,
+    Agent,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Place,
+    Trust,
+    conversation_id,
+    session_namespace,
+)
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.rights.table import Act, judge, opening
 from composer.text import project_names
 from composer.visibility import ProjectFacts
-from composer.workspace import conversation_id
 
 DEFAULT_SESSION: Final = "default"
 Admit = Callable[[Transaction], Awaitable[None]]  # raises where nothing may be stored any more

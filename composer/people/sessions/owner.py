@@ -4,10 +4,9 @@ import uuid
 from dataclasses import dataclass
 
 from composer.errors import NotFound
-from composer.model import EVERY_VENDOR
+from composer.model import EVERY_VENDOR, Workspace
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
-from composer.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

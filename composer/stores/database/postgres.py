@@ -16,8 +16,8 @@ from composer.ports.database import Bits, Mode, Vector
 from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings.server_urls import OWNER_SETTING, ServerUrl
-from composer.shares import Places
 from composer.stores.database.statements import Connection, PostgresStatements, of_tenant
+from composer.tasks.shares import Places
 from sql.loader import migrations, queries
 
 logger = structlog.get_logger()
@@ -76,8 +76,8 @@ class PostgresDatabase:
     """A pool of connections (composer.repositories.database.Database) of the service's own login, which row-level
     security binds.
 
-    Each connection is somebody's place (composer.shares). Where the tenant's lock isn't free, a few of each wait for it
-    with a connection, the others without one.
+    Each connection is somebody's place (composer.tasks.shares). Where the tenant's lock isn't free, a few of each wait
+    for it with a connection, the others without one.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import structlog
 
 import composer
 from composer.ports.documents import DocumentText
-from composer.shares import Places
+from composer.tasks.shares import Places
 from composer.text.decoding import decode_text
 from composer.text.file_kinds import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_CHARS, FileKind, file_kind, too_large
 

@@ -9,6 +9,7 @@ from typing import Final
 from composer.errors import Misconfigured
 from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.memory.index import Extraction
+from composer.model import room_id, tenant_id
 from composer.ports.clock import Clock
 from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind, whole_text
@@ -29,7 +30,6 @@ from composer.stores.models.openai_embedder import OpenAIEmbedder
 from composer.stores.models.openai_transcriber import OpenAITranscriber
 from composer.stores.models.tokens import tokenizer_for
 from composer.turn.tool_servers import ServerRules, ToolServers
-from composer.workspace import room_id, tenant_id
 
 TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
 from composer.settings import configure_onnxruntime
-from composer.shares import Places
+from composer.tasks.shares import Places
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue

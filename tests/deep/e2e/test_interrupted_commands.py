@@ -12,10 +12,9 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from composer.app import App
 from composer.errors import Unavailable
-from composer.model import Incoming
+from composer.model import Incoming, Workspace
 from composer.repositories.requests import NamedRequest, Requests, RequestState
 from composer.settings import Settings
-from composer.workspace import Workspace
 from tests.support.discord.harness import Discord
 from tests.support.interrupting import STAGES, DiscordStage, SlackStage, Stage, stage_of
 from tests.support.waiting import until

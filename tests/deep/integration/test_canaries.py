@@ -37,9 +37,9 @@ from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatc
 from composer.ports.models import ChatMessage, Chunk, Tool, ToolCall
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import AgentSettings, RetrievalSettings, Settings
-from composer.shares import Places
 from composer.stores.embedded.servers import Servers
 from composer.stores.models.tokens import tokenizer_for
+from composer.tasks.shares import Places
 from jobs.schedule import JOBS
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.canaries import (

@@ -17,10 +17,9 @@ from bot.platform.inbox import InboxListeners, PlatformInbox
 from bot.platform.retry import Backoff
 from composer.errors import NotFound, Overtaken
 from composer.ingest import rooms
-from composer.model import ConversationKind, Incoming, Place
+from composer.model import ConversationKind, Incoming, Place, Workspace
 from composer.repositories.database import Transaction
 from composer.settings import Settings
-from composer.workspace import Workspace
 from tests.integration.test_compaction import rows
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until

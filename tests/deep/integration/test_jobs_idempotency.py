@@ -22,11 +22,11 @@ from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
 from composer.repositories import table_statistics
 from composer.settings import AgentSettings, PlanSettings, Settings, TenantSettings
-from composer.shares import Places
 from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.embedded.servers import Servers
 from composer.stores.models.tokens import tokenizer_for
+from composer.tasks.shares import Places
 from jobs.schedule import JOBS
 from tests.property.product import ScriptedModel
 from tests.support.databases import database_url, run_sql

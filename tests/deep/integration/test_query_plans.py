@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.model import user_id
 from composer.ports.database import Mode
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
-from composer.workspace import user_id
 from sql.loader import queries
 from tests.support.databases import service_url
 from tests.support.entries import Hub

@@ -15,14 +15,13 @@ from bot.commands.idempotency import begin_command
 from bot.console.doctor import run_doctor
 from bot.script.places import incoming, place_of
 from composer.errors import Misconfigured
-from composer.model import CONSOLE
+from composer.model import CONSOLE, Workspace, room_id, tenant_id
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup.backup import DatabaseBackup
 from composer.stores.database import schema
 from composer.stores.database.schema import apply_migrations, pending_migrations, prepare_role
 from composer.stores.embedded.servers import Servers
-from composer.workspace import Workspace, room_id, tenant_id
 from sql import loader
 from sql.loader import migrations, queries, upgrade
 from tests.support.databases import database_url, run_sql

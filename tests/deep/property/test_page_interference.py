@@ -26,13 +26,12 @@ from bot.web import app as web
 from bot.web import pages
 from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.pages.assets import assets
-from composer.model import Incoming, Trust
+from composer.model import Incoming, Trust, api_workspace
 from composer.people.credentials import keys
 from composer.people.credentials.invitations import INVITATION_LIFETIME, accept
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.people.credentials.keys import CredentialKind
 from composer.people.credentials.sign_in import make_login_link, sign_in
-from composer.workspace import api_workspace
 from tests.property.entry_product import open_clients
 from tests.property.product import WHICH, Product, both
 from tests.support.api import bearer

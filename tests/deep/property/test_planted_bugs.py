@@ -21,13 +21,12 @@ from composer import visibility
 from composer.ingest.recording import Recording
 from composer.layers import semantic
 from composer.memory import index, remember
-from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
+from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility, room_id
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
 from composer.turn import memberships
 from composer.turn.memberships import ChatAccount, Memberships
 from composer.visibility import AccessContext, AccessTag, JoinedRoom, PoolMember, ProjectFacts, Readable, WriteScope
-from composer.workspace import room_id
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product

@@ -18,10 +18,9 @@ from bot.delivery.notices import ROOMS_QUESTION
 from bot.discord.adapter import DiscordAdapter
 from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
-from composer.model import Agent, RecordingPolicy, Usage
+from composer.model import Agent, RecordingPolicy, Usage, Workspace, room_id, user_id
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import Settings
-from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer

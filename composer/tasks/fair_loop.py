@@ -2,7 +2,7 @@
 
 asyncio runs what is ready in the order in which it came, all of it before it looks at its sockets again: one person's
 forty requests let each step of everybody else's wait for forty of theirs. Here a step is of whom it is done for
-(composer/shares.py). Whoever's tenant ran least lately has the next one, within a tenant whoever ran least, within what
+(shares.py). Whoever's tenant ran least lately has the next one, within a tenant whoever ran least, within what
 one person asked all in its order. What moves data, and what is of nobody, is short and comes first.
 """
 
@@ -12,7 +12,7 @@ from collections import deque
 from time import perf_counter
 from typing import Final
 
-from composer.shares import Party, party_in
+from composer.tasks.shares import Party, party_in
 
 ROUND_SECONDS: Final = 0.0005  # of steps, after which the sockets are looked at again
 FORGET_SECONDS: Final = 1.0  # in which half of the time that somebody ran is forgotten

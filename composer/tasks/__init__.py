@@ -1,0 +1,1 @@
+"""What the tasks of one process share, and how they take turns."""
