@@ -207,7 +207,6 @@ _BECAUSE: Final = {
     "together": "stands among messages that have the question's words",
     "session": "was said in the same discussion as others that fit",
     "speaker": "is by somebody whom the question names",
-    "length": "says more than a few words",
     "when": "names a time, which is asked for",
     "date": "is of a time that the question names",
     "near": "is of a day near one that the question names",

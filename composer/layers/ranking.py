@@ -2,13 +2,12 @@
 
 import math
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
-from itertools import accumulate
+from itertools import pairwise
 from operator import or_
 from typing import Final
 
@@ -16,24 +15,23 @@ from composer.model import Item
 from composer.repositories.recall import Candidate
 from composer.text.dates.named_days import asks_when, named_periods, says_when
 from composer.text.dates.periods import asked_periods
-from composer.text.terms import terms
+from composer.text.plain_questions import QUESTION_MARKS
+from composer.text.terms import sentences, terms
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
-# The weights are the best of 160 drawn at random, judged on four conversations of LoCoMo; docs/decisions/0009 says what
-# weights that were chosen on three of them find in the fourth.
+# The weights are those that lose least on any of seven kinds of talk (docs/quality.md).
 MEANING_WEIGHT: Final = 0.40
 WORDS_WEIGHT: Final = 0.30
-BEFORE_WEIGHT: Final = 0.20  # of the score of the message just before: an answer seldom repeats its question
+BEFORE_WEIGHT: Final = 0.10  # of the score of the message just before: an answer seldom repeats its question
 AFTER_WEIGHT: Final = 0.10  # of the score of the message just after
 REPLY_WEIGHT: Final = 0.50  # of the score of the message that it answers, which in a busy room is seldom the one before
 # For the share of the question's words that a candidate holds together with the messages around it: the subject is
 # often named once, by whoever began, and not in the messages that lead to the answer.
-TOGETHER_WEIGHT: Final = 0.40
-SESSION_WEIGHT: Final = 0.15  # for a session with other high scores: messages of one namespace within SESSION_HOURS
-SESSION_HOURS: Final = 3.0
-NAMED_SPEAKER_WEIGHT: Final = 0.30  # soft: a hard filter ruins questions that name the wrong person
-LENGTH_WEIGHT: Final = 0.15  # for a long message, over a short one that happens to share a word
-FULL_LENGTH_WORDS: Final = 60  # words from which a message gets the whole of it
+TOGETHER_WEIGHT: Final = 0.20
+SESSION_WEIGHT: Final = 0.20  # for other high scores around it, as far as a session reaches: without a longer pause
+SESSION_GAP: Final = timedelta(hours=3)
+SESSION_DECAY: Final = math.exp(-1 / 4)  # of what a candidate lends to the next one, from each to each
+NAMED_SPEAKER_WEIGHT: Final = 0.35  # soft: a hard filter ruins questions that name the wrong person
 TIME_WORDS_WEIGHT: Final = 0.05  # for words of time, if the question asks for a time
 DATE_WEIGHT: Final = 0.50  # for a message of a day that the question names; half of it for a week or a month
 NEAR_DATE_WEIGHT: Final = 0.40  # for a message of a day beside one that the question names
@@ -41,7 +39,7 @@ ROOM_WEIGHT: Final = 0.40  # for what was said in a room that the question names
 FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HALF_LIFE_DAYS
 HALF_LIFE_DAYS: Final = 30.0
 STATEMENT_WEIGHT: Final = 0.05  # for what someone chose to remember, over what was merely said
-QUESTION_PENALTY: Final = 0.15  # a question seldom holds its own answer
+QUESTION_PENALTY: Final = 0.25  # a question seldom holds its own answer; of a text that also tells something, a part
 AGENT_PENALTY: Final = 0.15  # for what the agent said itself: it had it from others, or asked
 MAX_DAY: Final = timedelta(days=3)  # a named span up to this length, with its margins, counts as a day
 MIN_COSINE: Final = 0.18  # below this, a candidate without a word in common is noise
@@ -50,9 +48,8 @@ SCORE_DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on e
 # What a score is made of, in the order in which it is added up.
 REASONS: Final = (
     *("meaning", "words", "before", "after", "reply", "together", "session", "speaker"),
-    *("length", "when", "date", "near", "room", "fresh", "statement", "question", "agent"),
+    *("when", "date", "near", "room", "fresh", "statement", "question", "agent"),
 )
-_LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
 _ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
 _WORD: Final = re.compile(r"\w+")
@@ -68,6 +65,7 @@ _ASKS: Final = re.compile(
 # A question about what was asked.
 _ABOUT_QUESTIONS: Final = re.compile(r"\b(?:ask|asks|asked|asking|question|questions)\b", re.IGNORECASE)
 MAX_SHORT_QUESTION_CHARS: Final = 120
+MIN_ASKING_SHARE: Final = 0.7  # of the words of a text that only asks
 MAX_RANKED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 
 
@@ -92,15 +90,14 @@ def rank(
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
-    asks = [is_question(candidate.item.text) for candidate in relevant]
-    reasons = _reasons(relevant, asks, question, now, strategy, agents, rooms)
+    reasons = _reasons(relevant, question, now, strategy, agents, rooms)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
     if _ABOUT_QUESTIONS.search(question[:MAX_RANKED_CHARS]) is not None:
         asked = [False for _ in relevant]
     else:
         names = (*agents, *all_agents)
-        asked = [asks[n] and asks_agent(candidate.item, names) for n, candidate in enumerate(relevant)]
+        asked = [asks_agent(candidate.item, names) for candidate in relevant]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
         named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
         yield replace(relevant[n].item, score=scores[n], reasons=named)
@@ -183,9 +180,21 @@ def asks_agent(item: Item, agents: Collection[str]) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text is one question, with or without its mark."""
-    plain = text.strip()
-    return plain.endswith("?") or (len(plain) <= MAX_SHORT_QUESTION_CHARS and _ASKS.match(plain) is not None)
+    """Whether a text is one question, with or without its mark, and tells hardly anything beside it: "I live in Oslo
+    now. And you?" tells something."""
+    return asking_share(text) >= MIN_ASKING_SHARE
+
+
+def asking_share(text: str) -> float:
+    """The part of a text's words that stand in questions, with or without their mark: 0 to 1."""
+    plain = text[:MAX_RANKED_CHARS].strip()
+    if not plain.endswith(QUESTION_MARKS):
+        return float(len(plain) <= MAX_SHORT_QUESTION_CHARS and _ASKS.match(plain) is not None)
+    asked, said = 0, 0
+    for sentence in sentences(plain):
+        words = max(len(_WORD.findall(sentence)), 1)
+        asked, said = asked + words * sentence.endswith(QUESTION_MARKS), said + words
+    return asked / said
 
 
 def sources_of(item: Item) -> list[tuple[str, str]]:
@@ -207,14 +216,13 @@ def _relevant(candidates: Sequence[Candidate], matching: Collection[str]) -> lis
 
 def _reasons(
     candidates: Sequence[Candidate],
-    asks: Sequence[bool],
     question: str,
     now: datetime,
     strategy: str,
     agents: Collection[str],
     rooms: Collection[str],
 ) -> list[tuple[float, ...]]:
-    """The parts of each candidate's score, in the order of REASONS. `asks`: whether each is a question."""
+    """The parts of each candidate's score, in the order of REASONS."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
     words = _scale([c.words for c in candidates], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
@@ -223,7 +231,6 @@ def _reasons(
     matches = {candidate.item.id: value for candidate, value in zip(candidates, match, strict=True)}
     together = _together(candidates, previous, following)
     session, positions = _session(candidates, match), _positions(candidates)
-    lengths = [_length(candidate.item) for candidate in candidates]
     asked_about = authors_named((candidate.item.author for candidate in candidates), question)
     asks_time, named = asks_when(question), asked_periods(question, now)
     beside = named_periods(question, now)
@@ -243,14 +250,13 @@ def _reasons(
                 TOGETHER_WEIGHT * together[position],
                 SESSION_WEIGHT * session[position],
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
-                lengths[position],
                 TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_RANKED_CHARS]) else 0.0,
                 DATE_WEIGHT * of_time,
                 NEAR_DATE_WEIGHT * _date_share(item.at, beside) if beside and not of_time else 0.0,
                 ROOM_WEIGHT if item.namespace in rooms else 0.0,
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
-                -QUESTION_PENALTY if asks[n] else 0.0,
+                -QUESTION_PENALTY * asking_share(item.text),
                 -AGENT_PENALTY if item.kind == "episode" and item.author in agents else 0.0,
             )
         )
@@ -269,13 +275,6 @@ def authors_named(authors: Iterable[str], question: str) -> set[str]:
     """Those of the authors that the question names."""
     words = set(_WORD.findall(question.casefold()))
     return {author for author in set(authors) if not words.isdisjoint(_WORD.findall(author.casefold()))}
-
-
-def _length(item: Item) -> float:
-    if item.kind != "episode":
-        return 0.0
-    words = item.text[:MAX_RANKED_CHARS].split(None, FULL_LENGTH_WORDS)  # more are not counted
-    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(words), FULL_LENGTH_WORDS)]
 
 
 def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) -> float:
@@ -321,20 +320,21 @@ def _positions(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def _session(candidates: Sequence[Candidate], match: Sequence[float]) -> list[float]:
-    """For each candidate how well the others of its session match (0…1): a sum of squares, so that one good match
-    counts and noise does not."""
+    """For each candidate how well the others around it in its session match (0…1), those beside it most: a sum of
+    squares, so that one good match counts and noise does not."""
     by_namespace: defaultdict[str, list[int]] = defaultdict(list)
     for n, candidate in enumerate(candidates):
         by_namespace[candidate.item.namespace].append(n)
     around = [0.0] * len(candidates)
     for members in by_namespace.values():
         members.sort(key=lambda n: (candidates[n].item.at, candidates[n].item.id))
-        hours = [candidates[n].item.at.timestamp() / 3600 for n in members]
-        sums = [0.0, *accumulate(match[n] ** 2 for n in members)]
-        for n, hour in zip(members, hours, strict=True):
-            first, last = bisect_left(hours, hour - SESSION_HOURS), bisect_right(hours, hour + SESSION_HOURS)
-            around[n] = max(round(sums[last] - sums[first] - match[n] ** 2, SCORE_DIGITS), 0.0)
-    return _scale(around, low=0.0)
+        for way in (members, members[::-1]):
+            lent = 0.0
+            for last, n in pairwise(way):
+                near = abs(candidates[n].item.at - candidates[last].item.at) <= SESSION_GAP
+                lent = (lent + match[last] ** 2) * SESSION_DECAY if near else 0.0
+                around[n] += lent
+    return _scale([round(value, SCORE_DIGITS) for value in around], low=0.0)
 
 
 def _newest_first(item: Item) -> tuple[float, str]:

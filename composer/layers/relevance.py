@@ -23,7 +23,7 @@ MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
-MIN_SHARE_OF_BEST: Final = 0.56  # of the best item's score; what is below is noise beside it
+MIN_SHARE_OF_BEST: Final = 0.35  # of the best item's score; what is below is noise beside it
 
 _PHRASES: Final = re.compile(
     r"\b(?:talk|speak|chat)(?: to| with)?(?: you| ya)? (?:later|soon|tomorrow)\b"

@@ -30,8 +30,8 @@ class Retrieval:
     """
 
     strategy: str = "hybrid"
-    top_k: int = 12
-    recall_tokens: int = 2000
+    top_k: int = 20
+    recall_tokens: int = 4000
     retention_days: int = 0
     summary_tokens: int = 1500
 

@@ -33,6 +33,7 @@ COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
 VIEW_STEP: Final = 10  # a shortened view begins at every tenth message
 MAX_QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
 VIEW_MESSAGE_DIVISOR: Final = 4  # one message of the view may use a quarter of the budget
+MIN_BEST_TOKENS: Final = 100  # of RECALL, for the best item to be cut rather than left out
 CHARS_SHOWN_PER_TOKEN: Final = 3  # of what is hardly ever cut: logs and code have about three characters a token
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt; an upper estimate
 
@@ -184,12 +185,14 @@ def _affordable_recall(
     prompt_input: PromptInput, counter: TokenCounter, namesakes: Mapping[uuid.UUID, str]
 ) -> tuple[list[Item], list[str]]:
     """Recall within its own budget, best first, and its lines. An item that is too long makes room for shorter ones
-    after it."""
+    after it; the best one is cut."""
     left = prompt_input.recall_tokens
     chosen: list[Item] = []
     lines: list[str] = []
     for item in prompt_input.recall:
         line = recall_line(item, chosen, prompt_input.here, prompt_input.message.user_id, namesakes)
+        if not chosen and left >= MIN_BEST_TOKENS and counter.exceeds(line, left - 1):
+            line = cut(line, left - 1, counter)
         if not counter.exceeds(line, left - 1):
             left -= counter(line) + 1
             chosen.append(item)

@@ -72,7 +72,7 @@ class PromptInput:
     summaries: Sequence[Item] = ()
     working: Sequence[Message] = ()
     recall: Sequence[Item] = ()
-    recall_tokens: int = 2000
+    recall_tokens: int = 4000
     compaction: Item | None = None
     related: Sequence[tuple[Message, float]] = ()
     candidates: int = 0

@@ -27,11 +27,18 @@ from composer.ports.memberships import NOWHERE, Presence
 from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
-from composer.prompt.budget import is_shown_whole
+from composer.prompt.budget import budget_of, is_shown_whole
 from composer.prompt.sections import OPEN_REMINDER, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
-from composer.summaries.compaction import CompactionPlan, View, compaction_item, current_view, plan_compaction
+from composer.summaries.compaction import (
+    RECALL_SHARE,
+    CompactionPlan,
+    View,
+    compaction_item,
+    current_view,
+    plan_compaction,
+)
 from composer.text.caches import OwnedCache
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.repeats import Repeat
@@ -260,7 +267,7 @@ class Reader:
             summaries=summaries,
             working=view.messages,
             recall=[replace(item, came_from=origins[item.namespace]) for item in recall],
-            recall_tokens=retrieval.recall_tokens,
+            recall_tokens=min(retrieval.recall_tokens, int(budget_of(request.agent) * RECALL_SHARE)),
             compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
             related=window.related,
             candidates=window.candidates,

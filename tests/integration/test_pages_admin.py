@@ -390,10 +390,10 @@ async def test_settings_are_shown_and_those_of_recall_changed(harness: AppHarnes
     shown = await root.page("/admin/settings")
     assert "@nexus" in shown
     assert "nexus.toml" in shown
-    changed = await root.press("/admin/settings", strategy="recent", top_k="3", recall_tokens="2000")
+    changed = await root.press("/admin/settings", strategy="recent", top_k="3", recall_tokens="4000")
     assert changed.status_code == 303
     said = (await harness.command("root", "/nexus settings", **DM)).text
-    assert ("strategy = recent" in said, "top_k = 3" in said, "recall_tokens = 2000  (as configured)" in said) == (
+    assert ("strategy = recent" in said, "top_k = 3" in said, "recall_tokens = 4000  (as configured)" in said) == (
         True, True, True,
     )  # fmt: skip
     me = (await person(harness, "root")).id

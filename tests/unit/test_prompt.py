@@ -328,6 +328,16 @@ def test_recall_has_a_budget_of_its_own_in_which_shorter_items_replace_a_long_on
     assert "(s2)" in section(prompt, "RECALL").text
 
 
+def test_the_best_item_is_cut_where_it_is_too_long_for_recall() -> None:
+    recall = [recalled(1, f"first words {'long ' * 500} last words"), recalled(2, "short")]
+    prompt = pack(PromptInput(AGENT, "", message(9, "what?"), recall=recall, recall_tokens=200), EXACT)
+    assert shown(prompt, "RECALL")[0] == recall[0].id
+    text = section(prompt, "RECALL").text
+    assert "first words" in text
+    assert "last words" in text
+    assert "characters cut" in text
+
+
 SENTINEL = "\N{SECTION SIGN}"
 
 

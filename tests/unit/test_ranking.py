@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.layers.ranking import MIN_COSINE, NAMED_SPEAKER_WEIGHT, TOGETHER_WEIGHT, rank, without_duplicates
+from composer.layers.ranking import (
+    MIN_COSINE,
+    NAMED_SPEAKER_WEIGHT,
+    TOGETHER_WEIGHT,
+    is_question,
+    rank,
+    without_duplicates,
+)
 from composer.model import Item, Visibility
 from composer.repositories.recall import Candidate
 
@@ -94,7 +101,7 @@ def test_no_item_is_shown_twice_and_scores_decrease(some: list[Candidate], strat
 
 
 def test_ties_are_broken_by_the_newer_time_and_then_by_the_smaller_id() -> None:
-    same = [candidate(n, kind="preference", messages=(), age=0) for n in (3, 1, 2)]
+    same = [candidate(n, kind="preference", messages=(), namespace=f"room:{n}") for n in (3, 1, 2)]
     assert order(same) == [1, 2, 3]
     # After many half-lives freshness rounds to zero, and only the time decides.
     old = [candidate(1, age=4_000), candidate(2, age=3_999), candidate(3, age=4_001)]
@@ -334,6 +341,30 @@ def test_a_text_with_a_time_ranks_higher_if_the_question_asks_for_a_time() -> No
     some = [candidate(1, "we met at the lake"), candidate(2, "we met on tuesday")]
     assert order(some, "who met?") == [1, 2]
     assert order(some, "when was it?") == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("where is it?", True),
+        ("Hi all! Does anybody know where the key to the cellar is?", True),
+        ("金庫の鍵はどこですか\uff1f", True),
+        ("who has the key", True),
+        ("I moved to Oslo in May, and the dog likes it. And you?", False),
+        ("I bought a bicycle yesterday, a red one. Can you recommend a good lock?", False),
+        ("the key is in the cellar", False),
+    ],
+)
+def test_a_text_that_tells_something_is_no_question(text: str, asks: bool) -> None:
+    assert is_question(text) is asks
+
+
+def test_what_an_agent_was_told_beside_a_question_is_not_ranked_last() -> None:
+    told = candidate(
+        1, "I bought a bicycle yesterday, a red one. Can you recommend a lock?", namespace="dm:1", words=3.0
+    )
+    some = [told, candidate(2, "they sell bicycles"), candidate(3, "where is my bicycle?", namespace="dm:1", words=4.0)]
+    assert order(some, "which bicycle did I buy?") == [1, 2, 3]
 
 
 def test_without_candidates_the_ranking_is_empty() -> None:
