@@ -2,12 +2,15 @@
 
 "I live in Hamburg" answers a question in its words, and "we moved to Berlin" does not. So the statements that recall
 found bring along what came after them and is most like them. Whether it really replaces them, the reader judges: a line
-says what it is newer than.
+says what it is newer than. What is far more like a statement than the rest of what came after it most likely replaces
+it, so it comes before the statement; the others come last.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from statistics import median
 from typing import Final
 
 from composer.layers.ranking import authors_named, is_question, sources_of
@@ -18,29 +21,52 @@ MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
+STANDS_OUT: Final = 0.25  # by which what replaces a statement is more like it than half of the rest that came after it
+MAX_STATEMENT_BYTES: Final = (
+    250  # a longer text tells more than one thing: it replaces nothing, and nothing replaces it
+)
 
 Sources = AbstractSet[tuple[str, str]]
 
 
 def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question: str, seen: Sources) -> list[Item]:
-    """The items, best first, and behind them what is newer than their statements and was not among them. That, and what
-    was, is marked by `newer_than`. `seen` are the messages that the prompt shows anyway, as `sources_of` gives them.
+    """The items, best first, and what is newer than their statements and was not among them: before its statement if it
+    stands out, else behind all. That, and what was among them, is marked by `newer_than`. `seen` are the messages that
+    the prompt shows anyway, as `sources_of` gives them.
     """
     newer = {n: _newer(item, candidates, question, seen) for n, item in enumerate(items) if not is_question(item.text)}
     place = {key: n for n, item in reversed(list(enumerate(items))) for key in _keys(item)}
-    marks: dict[int, str] = {}
+    marked = dict(enumerate(items))
+    replaced: dict[int, list[int]] = defaultdict(list)  # by what stands out
     added: list[Item] = []
     known = set(place)
     for n, found in newer.items():
-        for item in found:
+        for item, stands_out in found:
             keys = _keys(item)
-            if known.isdisjoint(keys):
-                if len(added) < MOST_IN_ALL:
-                    known.update(keys)
-                    added.append(replace(item, newer_than=items[n].id))
-            elif (at := next((place[key] for key in keys if key in place), n)) != n:
-                marks.setdefault(at, items[n].id)
-    return [*(replace(item, newer_than=marks[n]) if n in marks else item for n, item in enumerate(items)), *added]
+            at = next((place[key] for key in keys if key in place), None)
+            if at is None and known.isdisjoint(keys) and len(added) < MOST_IN_ALL:
+                known.update(keys)
+                at = len(items) + len(added)
+                added.append(item)
+                marked[at] = item
+            if at is None or at == n or marked[at].newer_than:
+                continue
+            marked[at] = replace(marked[at], newer_than=items[n].id)
+            if stands_out and at > n:
+                replaced[n].append(at)
+    moved = {at for places in replaced.values() for at in places}
+    order: list[int] = []
+    for n in marked:
+        if n not in moved:
+            order += [*_first(n, replaced), n]
+    return [marked[n] for n in order]
+
+
+def _first(n: int, replaced: Mapping[int, Sequence[int]]) -> Iterator[int]:
+    """What comes before an item because it replaces it, or what replaces it."""
+    for at in replaced.get(n, ()):
+        yield from _first(at, replaced)
+        yield at
 
 
 def _keys(item: Item) -> list[object]:
@@ -48,28 +74,40 @@ def _keys(item: Item) -> list[object]:
     return [item.id, *sources_of(item)]
 
 
-def _newer(statement: Item, candidates: Sequence[Candidate], question: str, seen: Sources) -> list[Item]:
-    """The most like of what came after a statement, the best first."""
+def _newer(statement: Item, candidates: Sequence[Candidate], question: str, seen: Sources) -> list[tuple[Item, bool]]:
+    """The most like of what came after a statement, the best first, and whether each stands out."""
     keys = set(_keys(statement))
     ids = {candidate.item.id for candidate in candidates if not keys.isdisjoint(_keys(candidate.item))}
     about_author = bool(statement.author and authors_named([statement.author], question))
-    found: list[Item] = []
-    for _, item in sorted(_likenesses(statement, ids, candidates), key=lambda each: (-each[0], each[1].id)):
+    likenesses = list(_likenesses(statement, ids, candidates))
+    found: list[tuple[Item, bool]] = []
+    for likeness, item in sorted(likenesses, key=lambda each: (-each[0], each[1].id)):
         own = item.user_id == statement.user_id or bool(authors_named([statement.author], item.text))
-        keys = {key for each in found for key in _keys(each)}
-        if (own or not about_author) and keys.isdisjoint(_keys(item)) and seen.isdisjoint(sources_of(item)):
-            found.append(item)
+        keys = {key for each, _ in found for key in _keys(each)}
+        if (
+            likeness >= MIN_NEWER_LIKENESS
+            and (own or not about_author)
+            and keys.isdisjoint(_keys(item))
+            and seen.isdisjoint(sources_of(item))
+        ):
+            others = [value for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
+            usual = median(others) if others else MIN_NEWER_LIKENESS
+            stands_out = likeness >= usual + STANDS_OUT and _is_short(statement) and _is_short(item)
+            found.append((item, stands_out))
     return found[:MOST]
+
+
+def _is_short(item: Item) -> bool:
+    return len(item.text) <= MAX_STATEMENT_BYTES and len(item.text.encode("utf-8", "replace")) <= MAX_STATEMENT_BYTES
 
 
 def _likenesses(
     statement: Item, ids: AbstractSet[str], candidates: Sequence[Candidate]
 ) -> Iterator[tuple[float, Item]]:
+    """How like a statement each of what came after it is, apart from questions and what an agent said."""
     for candidate in candidates:
         item = candidate.item
         if candidate.newer_than not in ids or item.by_agent or item.kind == "summary" or is_question(item.text):
             continue
         same = statement.user_id is not None and item.user_id == statement.user_id
-        likeness = candidate.likeness + SAME_AUTHOR * same
-        if likeness >= MIN_NEWER_LIKENESS:
-            yield round(likeness, 6), item
+        yield round(candidate.likeness + SAME_AUTHOR * same, 6), item

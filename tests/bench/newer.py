@@ -82,13 +82,20 @@ async def measure(data: Path, lines: int, show: bool) -> Report:
                 count = counts["even" if n % 2 else "odd"]
                 count.update([kind, "asked"])
                 count.update(["marked"] if marked else [])
+                count.update(["above"] if above(n, recalled) else [])
                 if show:
                     print(f"{n:2} {kind:8} {'*' if marked else ' '} {pair.question}  [{len(recalled)}]")
     report = Report("newer")
-    columns = ["both", "new only", "old only", "neither", "marked", "asked"]
+    columns = ["both", "new only", "old only", "neither", "marked", "above", "asked"]
     rows = [[half, *(float(count[c]) for c in columns)] for half, count in counts.items()]
     report.table(f"{len(noise)} lines of other talk: what the prompt recalls", ["pairs", *columns], rows)
     return report
+
+
+def above(n: int, recalled: list[str]) -> bool:
+    """Whether the newer statement of a pair stands above the older one, or alone."""
+    old, new = f"old-{n}", f"new-{n}"
+    return new in recalled and (old not in recalled or recalled.index(new) < recalled.index(old))
 
 
 def outcome(n: int, recalled: list[str]) -> str:

@@ -46,18 +46,23 @@ class Labelled:
 @dataclass(frozen=True)
 class Outcome:
     """What was recalled for a question, best first, each item as the ids of its messages. `missing`: the evidence that
-    the view does not show anyway. The last `newer` items stand there only because they are newer than another."""
+    the view does not show anyway. `fitting` are those that do not only stand there because they are newer than another.
+    """
 
     asked: Labelled
     recalled: list[tuple[str, ...]]
     missing: frozenset[str]
-    newer: int
+    fitting: list[tuple[str, ...]]
+
+    @property
+    def newer(self) -> int:
+        """How many items are only newer than another."""
+        return len(self.recalled) - len(self.fitting)
 
     @property
     def precision(self) -> float:
         """The share of the items that hold evidence, of those that fit the question."""
-        fitting = self.recalled[: len(self.recalled) - self.newer]
-        return float(np.mean([not self.missing.isdisjoint(item) for item in fitting])) if fitting else 0.0
+        return float(np.mean([not self.missing.isdisjoint(item) for item in self.fitting])) if self.fitting else 0.0
 
     @property
     def recall(self) -> float:
@@ -116,8 +121,8 @@ async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[La
         prompt = (await app.composer.compose(made)).prompt
         view = {*sources(prompt, "WORKING"), *sources(prompt, "RELATED")}
         items = [item for s in prompt.sections if s.name == "RECALL" for item in s.sources]
-        newer = sum(item.score is None for item in items)  # nothing ranked them
-        outcomes.append(Outcome(one, [item.messages for item in items], one.evidence - view, newer))
+        fitting = [item.messages for item in items if item.score is not None]  # nothing ranked the others
+        outcomes.append(Outcome(one, [item.messages for item in items], one.evidence - view, fitting))
     return outcomes
 
 
@@ -138,7 +143,7 @@ def _report(outcomes: list[Outcome]) -> Report:
                 sum(not each.recalled for each in own),
             ]
         )
-    columns = ["", "questions", "R@10, %", "precision at 12, %", "items shown", "of them newer", "recalled nothing"]
+    columns = ["", "questions", "R@10, %", "precision, %", "items shown", "of them newer", "recalled nothing"]
     report.table("questions whose answer the view does not show", columns, rows)
     kinds = sorted({each.asked.kind for each in outcomes} - {ANSWERABLE})
     empty = {kind: [not each.recalled for each in outcomes if each.asked.kind == kind] for kind in kinds}

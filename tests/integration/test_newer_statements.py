@@ -71,12 +71,16 @@ async def recalled(harness: AppHarness, question: str, room: str = "general") ->
 
 async def test_the_newer_statement_stands_beside_the_older_one(harness: AppHarness) -> None:
     await fill(harness, PAIRS)
+    above = 0
     for _, old, _, new, question in PAIRS:
         lines = await recalled(harness, question)
-        newer = next((line for line in lines if new in line), "")
-        mark = re.search(r"newer than s(\d+)", newer)
+        newer, older = (next((line for line in lines if each in line), "") for each in (new, old))
+        mark = re.search(r"newer than s(\d+)", newer) or re.search(r"older than s(\d+)", older)
         assert mark, (question, lines)
-        assert old in lines[int(mark[1])], (question, lines)  # the first line is the heading
+        other = old if mark[0].startswith("newer") else new
+        assert other in lines[int(mark[1])], (question, lines)  # the first line is the heading
+        above += lines.index(newer) < lines.index(older)
+    assert above >= 5, "the newer one stands above the older one"
 
 
 async def test_what_a_room_may_not_read_is_not_newer_there(harness: AppHarness) -> None:

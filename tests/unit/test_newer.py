@@ -39,8 +39,28 @@ def shown(
 
 def test_what_is_newer_comes_last_and_says_than_what() -> None:
     old, rest = item(*HAMBURG), item("rest", "bob", "the harbour is nice")
-    new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
+    new = later(item("new", "alice", "we moved to Berlin", 9), 0.5)
     assert shown([old, rest], [new]) == [("old", ""), ("rest", ""), ("new", "old")]
+
+
+def test_what_stands_out_comes_before_what_it_replaces() -> None:
+    old, rest = item(*HAMBURG), item("rest", "bob", "the harbour is nice")
+    new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
+    others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
+    assert shown([rest, old], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
+    assert shown([rest, old, new.item], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
+    alike = [later(item(f"other{n}", "alice", f"I like city {n}", 9), 0.7) for n in range(3)]
+    assert [id for id, _ in shown([rest, old], [new, *alike])][:2] == ["rest", "old"], "one of many replaces nothing"
+    told = later(item("new", "alice", "we moved to Berlin, and here is all of it: " + "so it went. " * 30, 9), 0.8)
+    assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
+
+
+def test_the_latest_of_three_values_comes_first() -> None:
+    first, second = item(*HAMBURG), item("second", "alice", "we moved to Berlin", 9)
+    third = item("third", "alice", "we moved to Rome", 19)
+    of_second = Candidate(third, 0.2, 0.0, newer_than="second", likeness=0.9)
+    found = [later(second, 0.9), of_second]
+    assert shown([first, second], found) == [("third", "second"), ("second", "old"), ("old", "")]
 
 
 def test_what_was_recalled_anyway_is_marked_where_it_stands() -> None:
@@ -53,7 +73,7 @@ def test_a_memory_and_its_message_are_one_statement() -> None:
     new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
     again = later(item("memory-new", "alice", "alice moved to Berlin", 9, kind="fact"), 0.7)
     found = with_newer([memory], [Candidate(item(*HAMBURG), 0.5, 1.0), new, again], "where does she live?", set())
-    assert [one.id for one in found] == ["memory-old", "new"]
+    assert [one.id for one in found] == ["new", "memory-old"]
 
 
 def test_of_somebody_who_is_named_only_their_own_word_counts_or_what_names_them() -> None:
