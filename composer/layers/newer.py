@@ -91,8 +91,8 @@ def _newer(statement: Item, candidates: Sequence[Candidate], question: str, seen
             and seen.isdisjoint(sources_of(item))
         ):
             others = [value for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
-            usual = median(others) if others else MIN_NEWER_LIKENESS
-            stands_out = likeness >= usual + STANDS_OUT and _is_short(statement) and _is_short(item)
+            stands_out = bool(others) and likeness >= median(others) + STANDS_OUT
+            stands_out = stands_out and _is_short(statement) and _is_short(item)
             found.append((item, stands_out))
     return found[:MOST]
 

@@ -393,7 +393,7 @@ async def test_each_tenant_uses_its_own_recall_settings(settings: Settings) -> N
         "short": TenantSettings(workspaces=("short",), retrieval=RetrievalSettings(recall_tokens=0)),
     }
     async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
-        assert (await recalled(harness, "usual"))[0] == "d1"
+        assert "d1" in (await recalled(harness, "usual"))[:2]
         newest = await recalled(harness, "newest")
         assert len(newest) == 2
         assert "d0" not in newest

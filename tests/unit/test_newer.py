@@ -49,6 +49,9 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
     assert shown([rest, old], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
     assert shown([rest, old, new.item], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
+    assert shown([rest, old], [new]) == [("rest", ""), ("old", ""), ("new", "old")], (
+        "there is nothing to compare it with"
+    )
     alike = [later(item(f"other{n}", "alice", f"I like city {n}", 9), 0.7) for n in range(3)]
     assert [id for id, _ in shown([rest, old], [new, *alike])][:2] == ["rest", "old"], "one of many replaces nothing"
     told = later(item("new", "alice", "we moved to Berlin, and here is all of it: " + "so it went. " * 30, 9), 0.8)
@@ -58,8 +61,9 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
 def test_the_latest_of_three_values_comes_first() -> None:
     first, second = item(*HAMBURG), item("second", "alice", "we moved to Berlin", 9)
     third = item("third", "alice", "we moved to Rome", 19)
-    of_second = Candidate(third, 0.2, 0.0, newer_than="second", likeness=0.9)
-    found = [later(second, 0.9), of_second]
+    of_second = [Candidate(third, 0.2, 0.0, newer_than="second", likeness=0.9)]
+    of_second += [Candidate(item("book", "alice", "I read a book", 20), 0.0, 0.0, newer_than="second", likeness=0.1)]
+    found = [later(second, 0.9), later(item("film", "alice", "I saw a film", 20), 0.1), *of_second]
     assert shown([first, second], found) == [("third", "second"), ("second", "old"), ("old", "")]
 
 
@@ -73,7 +77,7 @@ def test_a_memory_and_its_message_are_one_statement() -> None:
     new = later(item("new", "alice", "we moved to Berlin", 9), 0.8)
     again = later(item("memory-new", "alice", "alice moved to Berlin", 9, kind="fact"), 0.7)
     found = with_newer([memory], [Candidate(item(*HAMBURG), 0.5, 1.0), new, again], "where does she live?", set())
-    assert [one.id for one in found] == ["new", "memory-old"]
+    assert [one.id for one in found] == ["memory-old", "new"]
 
 
 def test_of_somebody_who_is_named_only_their_own_word_counts_or_what_names_them() -> None:
