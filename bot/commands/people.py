@@ -17,6 +17,7 @@ from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.memory.reminding import local_time
 from composer.model import EVERY_VENDOR, RecordingPolicy
+from composer.people.opting import opt_in, opt_out
 from composer.people.own_settings import change_own_settings
 from composer.repositories.database import Transaction
 from composer.repositories.one_time_codes import CodePurpose
@@ -113,9 +114,7 @@ async def _follow(call: Call) -> CommandAnswer:
 
 async def _opt_out(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
-        await tx.people.set_opted_out(call.user, True)
-        owned = visibility.owned_by(await access_context(tx, call))
-        await tx.reminders.end([reminder.id for reminder in await tx.reminders.open(owned)])
+        await opt_out(tx, call.user, visibility.owned_by(await access_context(tx, call)))
     return CommandAnswer(
         "From now on your messages are not stored, except a question until it is answered, and your reminders have "
         "ended. What else was stored before "
@@ -125,9 +124,7 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing("alone") as tx:
-        if await tx.people.has_opted_out([call.user]):
-            await tx.conversations.skip(call.now)
-        await tx.people.set_opted_out(call.user, False)
+        await opt_in(tx, call.user, call.now)
     return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
 
 

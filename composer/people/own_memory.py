@@ -61,7 +61,8 @@ class OwnItems:
 @dataclass(frozen=True, slots=True)
 class OwnTotals:
     """How many items are on each shelf, in the trash and wait, and how many of those on shelves each tool and each
-    person wrote, have each tag, and are filed in each place and each project: those with most first."""
+    person wrote, have each tag, and are filed in each place and each project: those with most first. `named`: the
+    places by their names."""
 
     shelves: Mapping[str, int]
     tools: Mapping[str, int]
@@ -69,6 +70,7 @@ class OwnTotals:
     tags: Mapping[str, int]
     places: Mapping[str, int]
     projects: Mapping[str, int]
+    named: Mapping[str, NamedPlace]
 
     @property
     def all(self) -> int:
@@ -134,14 +136,21 @@ async def own_totals(tx: Transaction, owned: Owned, now: datetime, presence: Pre
     found = defaultdict[str, Counter[str]](Counter)
     for each in await tx.own_data.labels(owned, MAX_LABELS, now):
         found[each.label][each.value] += each.count
-    places, projects = Counter[str](), Counter[str]()
+    places, projects, known = Counter[str](), Counter[str](), dict[str, NamedPlace]()
     for namespace, place in (await _namespaces(tx, owned, list(found["namespace"]), presence)).items():
         places[place.name] += found["namespace"][namespace]
+        known[place.name] = place
         if place.project:
             projects[place.project] += found["namespace"][namespace]
     tools = {tool: count for tool, count in found["tool"].items() if tool not in NO_TOOLS}
     return OwnTotals(
-        found["shelf"], tools, found["author"], found["tag"], dict(places.most_common()), dict(projects.most_common())
+        found["shelf"],
+        tools,
+        found["author"],
+        found["tag"],
+        dict(places.most_common()),
+        dict(projects.most_common()),
+        known,
     )
 
 

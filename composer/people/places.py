@@ -11,16 +11,37 @@ from composer.text.names import title_label
 from composer.text.project_names import distinct_names
 
 _ID_LENGTH: Final = 36  # of a UUID as text
+SESSION: Final = "your session %(room)s with %(agent)s"
 LEFT_ROOM: Final = "a private room that you are not in"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPlace:
-    """A namespace in words: what it is, who reads what is filed there, and the project that it is in, if any."""
+    """A namespace in words: what it is (`called`), and who reads what is filed there (`read_by`), as texts in which
+    `names` are filled in; and the project that it is in, if any."""
 
-    name: str
-    readers: str
+    called: str
+    read_by: str
     project: str = ""
+    names: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is, in English."""
+        return self.called % dict(self.names) if self.names else self.called
+
+    @property
+    def readers(self) -> str:
+        """Who reads there, in English."""
+        return self.read_by % dict(self.names) if self.names else self.read_by
+
+
+# Who reads a place that is also read in the rest of its project.
+POOLED: Final = {
+    "you, in that session": "you, in that session, and messages and memories also in the rest of project %(project)s",
+    "its members": "its members, and messages and memories also in the rest of project %(project)s",
+    "everyone in the room": "everyone in the room, and messages and memories also in the rest of project %(project)s",
+}
 
 
 def room_ids(namespaces: Iterable[str]) -> list[uuid.UUID]:
@@ -40,28 +61,41 @@ def named(
         return NamedPlace("what is stored for everyone", "everyone in this workspace, except in isolated projects")
     if kind == "profile":
         own = uuid.UUID(rest) in set(users)
-        readers = "everyone, wherever you take part or are mentioned, except in isolated projects"
-        return NamedPlace("your profile" if own else "another person's profile", readers)
+        return NamedPlace(
+            "your profile" if own else "another person's profile",
+            "everyone, wherever you take part or are mentioned, except in isolated projects",
+        )
     if kind == "entries":
         own = uuid.UUID(rest) in set(users)
-        readers = "you, in your DMs and sessions, and the tools that may read the entry"
-        return NamedPlace("your entries" if own else "another person's entries", readers)
+        return NamedPlace(
+            "your entries" if own else "another person's entries",
+            "you, in your DMs and sessions, and the tools that may read the entry",
+        )
     if kind == "team":
         return NamedPlace("a team's entries", "the members of that team, their tools, and you in your DMs and sessions")
     if kind == "project":
         known = names.get(uuid.UUID(rest))
-        name = "a project that you are not in" if known is None else f"project {known}"
-        return NamedPlace(name, f"the rooms and sessions of {name}, and its members' DMs that chose it", known or "")
+        if known is None:
+            return NamedPlace(
+                "a project that you are not in", "its rooms and sessions, and its members' DMs that chose it"
+            )
+        return NamedPlace(
+            "project %(project)s",
+            "the rooms and sessions of project %(project)s, and its members' DMs that chose it",
+            known,
+            (("project", known),),
+        )
     place = by_namespace.get(namespace)
     if place is not None:
         project = names.get(place.project_id, "") if place.readable and place.project_id is not None else ""
         return replace(_conversation(place, names), project=project)
     former = next((p for p in places if kind == "room" and p.id == uuid.UUID(rest[:_ID_LENGTH])), None)
     if former is not None and former.readable:
-        return NamedPlace(f"#{title_label(former.name)}, while it was private", "nobody any more")
+        label = title_label(former.name)
+        return NamedPlace("#%(room)s, while it was private", "nobody any more", names=(("room", label),))
     if kind == "room":
         return NamedPlace(LEFT_ROOM, "its members")
-    return NamedPlace(f"a {'DM' if kind == 'dm' else kind} of yours", "you")
+    return NamedPlace("a DM of yours", "you") if kind == "dm" else NamedPlace("a session of yours", "you")
 
 
 def _project_names(places: Sequence[OwnPlace], projects: Sequence[OwnProject]) -> Mapping[uuid.UUID, str]:
@@ -72,23 +106,20 @@ def _project_names(places: Sequence[OwnPlace], projects: Sequence[OwnProject]) -
 
 
 def _conversation(place: OwnPlace, names: Mapping[uuid.UUID, str]) -> NamedPlace:
-    agent = f"@{place.agent}" if place.agent else "an agent"
+    if place.kind is ConversationKind.ROOM and not place.readable:
+        return NamedPlace(LEFT_ROOM, "its members")
+    agent, label = f"@{place.agent}" if place.agent else "an agent", title_label(place.name)
+    given = [("agent", agent), ("room", label)]
     if place.kind is ConversationKind.DM:
-        return NamedPlace(f"your DM with {agent}", f"you, in your DMs with {agent}")
-    label = title_label(place.name)
+        return NamedPlace("your DM with %(agent)s", "you, in your DMs with %(agent)s", names=tuple(given))
     if place.kind is ConversationKind.SESSION:
         pooled = place.pooled and place.role is not None and place.role.writes
-        readers = "you, in that session" + _pool(place, names, pooled=pooled)
-        return NamedPlace(f"your session {label} with {agent}", readers)
-    if not place.readable:
-        return NamedPlace(LEFT_ROOM, "its members")
-    pooled = place.project is not None and (place.pooled or not place.private)
-    if place.private:
-        return NamedPlace(f"the private room #{label}", "its members" + _pool(place, names, pooled=pooled))
-    return NamedPlace(f"#{label}", "everyone in the room" + _pool(place, names, pooled=pooled))
-
-
-def _pool(place: OwnPlace, names: Mapping[uuid.UUID, str], *, pooled: bool) -> str:
-    if not pooled or place.project_id is None:
-        return ""
-    return f", and messages and memories also in the rest of project {names[place.project_id]}"
+        found = NamedPlace(SESSION, "you, in that session")
+    else:
+        pooled = place.project is not None and (place.pooled or not place.private)
+        private = NamedPlace("the private room #%(room)s", "its members")
+        found = private if place.private else NamedPlace("#%(room)s", "everyone in the room")
+    if pooled and place.project_id is not None:
+        given.append(("project", names[place.project_id]))
+        found = replace(found, read_by=POOLED[found.read_by])
+    return replace(found, names=tuple(given))

@@ -1,7 +1,8 @@
-"""What is stored of one person, who reads it, and who was answered from it, in words for that person."""
+"""What is stored of one person, who reads it, and who was answered from it, for that person."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -10,42 +11,83 @@ from composer.people.places import NamedPlace, named, room_ids
 from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.own_data import Asker, Count
+from composer.repositories.own_data import Asker
 from composer.text.counts import counted
 from composer.text.names import speaker_label, title_label
 from composer.visibility import Owned
 
+_WAITS: Final = "pending "  # begins the kind of what waits for approval
 _PENDING: Final = "What is pending waits for approval: nobody is answered from it yet."
 _MAX_ASKERS: Final = 50  # lines
 _OF_ACCOUNTS: Final = ("dm:", "profile:", "entries:")  # namespaces that each linked account has; in words they are one
 
 
-async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> str:
-    """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing.
-    `presence`: in which private rooms they are."""
+@dataclass(frozen=True, slots=True)
+class StoredAt:
+    """How much of each kind a person has in one place. Kinds are those of the database: a decision is a landmark, and
+    what waits for approval is `pending` with what it is."""
+
+    place: NamedPlace
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrivacy:
+    """What is stored of a person by place, how often models (`calls`) and the API (`operations`) were used in their
+    name, how many keys, browsers and accounts open it, who was answered from it in rooms that they may read, and
+    whether they have opted out of being stored."""
+
+    stored: Sequence[StoredAt]
+    calls: int
+    operations: int
+    keys: int
+    sessions: int
+    logins: int
+    askers: Sequence[Asker]
+    opted_out: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether any of it waits for approval."""
+        return any(kind.startswith(_WAITS) for each in self.stored for kind in each.counts)
+
+
+async def own_privacy(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> OwnPrivacy:
+    """Of what others did where the person may not read, it says and counts nothing. `presence`: in which private rooms
+    they are."""
     counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
     public = await least_trust(tx, owned.users) is Trust.MEMBER
     askers = await tx.own_data.askers(owned, joined, public=public)
-    by_place: defaultdict[tuple[str, NamedPlace], list[Count]] = defaultdict(list)
+    by_place: defaultdict[tuple[str, NamedPlace], Counter[str]] = defaultdict(Counter)
     for count in counts:
         of_accounts = count.namespace.startswith(_OF_ACCOUNTS)
         place = named(count.namespace, places, projects, owned.users)
-        by_place["" if of_accounts else count.namespace, place].append(count)
-    lines = [f"  {place.name}: {_counted(found)}. Readers: {place.readers}." for (_, place), found in by_place.items()]
-    stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
-    waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
+        by_place["" if of_accounts else count.namespace, place][count.kind] += count.count
+    stored = [StoredAt(place, found) for (_, place), found in by_place.items()]
     totals = await tx.own_data.items(owned, ("usage", "operations"))
-    used = _usage_lines(
-        sum(each["calls"] for each in totals["usage"]), sum(each["count"] for each in totals["operations"])
-    )
-    opened = _opened_lines(
+    return OwnPrivacy(
+        sorted(stored, key=lambda each: (each.place.name, str(each.counts))),
+        sum(each["calls"] for each in totals["usage"]),
+        sum(each["count"] for each in totals["operations"]),
         sum(not key.ended(now) for key in await tx.api_keys.of(owned.users)),
         len(await tx.web_sessions.of(owned.users, now)),
         len(await tx.openid_logins.of(owned.users)),
+        askers,
+        await tx.people.has_opted_out(sorted(owned.users)),
     )
-    return "\n".join((*stored, *waits, *used, *opened, *_asker_lines(askers)))
+
+
+async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> str:
+    """The same as lines of text."""
+    found = await own_privacy(tx, owned, now, presence)
+    lines = [f"  {each.place.name}: {_counted(each.counts)}. Readers: {each.place.readers}." for each in found.stored]
+    stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
+    waits = [_PENDING] if found.waits else []
+    used = _usage_lines(found.calls, found.operations)
+    opened = _opened_lines(found.keys, found.sessions, found.logins)
+    return "\n".join((*stored, *waits, *used, *opened, *_asker_lines(found.askers)))
 
 
 _NOTHING: Final = "Nothing of yours is stored here."
@@ -66,11 +108,8 @@ def _opened_lines(keys: int, sessions: int, logins: int) -> list[str]:
     return [f"What opens it from outside: {' and '.join(found)}. /nexus keys list shows them."] if found else []
 
 
-def _counted(counts: Sequence[Count]) -> str:
-    totals: defaultdict[str, int] = defaultdict(int)
-    for count in counts:
-        totals[count.kind] += count.count
-    return ", ".join(counted(total, kind) for kind, total in totals.items())
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(counted(total, kind) for kind, total in counts.items())
 
 
 def _asker_lines(askers: Sequence[Asker]) -> list[str]:

@@ -359,7 +359,7 @@ async def test_a_guest_learns_nothing_of_what_was_asked_where_they_are_not(
 
     shown = await told()
     assert "zqcontract" in shown
-    assert "#zqquiet: bob" in shown
+    assert '<span dir="auto">bob</span></p><p class="from">#<span dir="auto">zqquiet</span>' in shown
     at = harness.workspace()
     later = incoming(
         at, place_of("general", None, None), "alice", "hello", harness.clock.tick(), id="g1", trust=Trust.GUEST

@@ -13,7 +13,7 @@ from jinja2.ext import babel_extract
 from bot.web import operating
 from bot.web.pages import rendering
 from composer.operations import health
-from composer.people import readers
+from composer.people import places, readers
 
 PAGES: Final = Path(rendering.__file__).parent
 LANGUAGES: Final = sorted((PAGES / "languages").glob("*.po"))
@@ -43,6 +43,17 @@ def _of_readers() -> Iterator[str]:
                 )
 
 
+def _of_places() -> Iterator[str]:
+    """What places are called, and who reads them: of each call of NamedPlace its first two texts, and what takes the
+    place of the second."""
+    tree = ast.parse(Path(places.__file__).read_text(encoding="utf-8"))
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "NamedPlace":
+            for given in call.args[:2]:
+                yield from (str(each.value) for each in ast.walk(given) if isinstance(each, ast.Constant))
+    yield from (places.LEFT_ROOM, places.SESSION, *places.POOLED.values())
+
+
 def _of_health() -> Iterator[str]:
     """The sentences of lines of health: the third argument of each HealthLine, by itself or as `sentence`."""
     for module in (health, operating):
@@ -61,7 +72,9 @@ def _of_dates() -> Iterator[str]:
 
 def texts() -> list[str | tuple[str, str]]:
     """All texts of the pages, those with a plural in pairs."""
-    return list(dict.fromkeys((*_of_templates(), *_of_readers(), *_of_health(), *_of_dates(), *rendering.KINDS)))
+    return list(
+        dict.fromkeys((*_of_templates(), *_of_readers(), *_of_places(), *_of_health(), *_of_dates(), *rendering.KINDS))
+    )
 
 
 def test_there_are_texts_and_german() -> None:

@@ -34,7 +34,7 @@ async def find(request: Request, viewer: SignedIn, q: Annotated[str, Query(max_l
             for each in found.people
         ],
         "item_rows": [
-            (f"{MEMORY}/{each.item.id}", shorten(each.item.text, SHOWN_CHARS), each.place.name, each.item.shelf)
+            (f"{MEMORY}/{each.item.id}", shorten(each.item.text, SHOWN_CHARS), each.place, each.item.shelf)
             for each in found.items
         ],
     }

@@ -135,6 +135,7 @@ async def show_map(
         "by_place": by_place,
         "groups": groups,
         "counts": counts,
+        "named": {each.place.name: each.place for each in points},
         "most": MAX_MAPPED,
         "listed": LISTED_POINTS,
     }

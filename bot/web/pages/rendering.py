@@ -19,12 +19,14 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_compact_decimal, format_decimal
 from fastapi import Request, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bot.web.pages.assets import address_of
 from bot.web.pages.sources import cards_of, with_links
+from composer.people.places import NamedPlace
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
@@ -142,6 +144,8 @@ def _environment() -> Environment:
         "value": fact_value,
         "initials": initials,
         "browser": browser_in_words,
+        "called": place_called,
+        "read_by": place_read_by,
     }
     return env
 
@@ -276,6 +280,18 @@ def fact_value(value: str) -> str:
     """The value of a fact, which is JSON, as people write it: a text without its quotes."""
     found = json.loads(value)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+@pass_context
+def place_called(context: Context, place: NamedPlace) -> Markup:
+    """What a place is, in the reader's language."""
+    return Markup(context.resolve("_")(place.called, **dict(place.names)))
+
+
+@pass_context
+def place_read_by(context: Context, place: NamedPlace) -> Markup:
+    """Who reads what is filed in a place, in the reader's language."""
+    return Markup(context.resolve("_")(place.read_by, **dict(place.names)))
 
 
 # What browsers call themselves has parts of several: the first that is there is right.

@@ -21,7 +21,7 @@ ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 PATHS: Final = (
     *("/ask", "/memory", "/memory?shelf=facts", "/memory?q=nothing+fits", "/memory?view=table&tag=ops"),
     *("/memory/timeline", "/memory/map", "/memory/map?colour=place", "/memory/add", "/memory/import", "/memory/empty"),
-    *("/waiting", "/tools", "/usage", "/privacy", "/rooms", "/team"),
+    *("/waiting", "/tools", "/usage", "/privacy", "/privacy/forget", "/rooms", "/team"),
 )
 VIEWS: Final = {
     "general": (
@@ -370,4 +370,23 @@ async def test_no_text_of_people_does_anything(harness: AppHarness, windows: Win
     assert "/ask" in window.tab.url, "nothing signed the person out"
     wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0
+    assert window.faults == []
+
+
+async def test_points_of_the_map_are_reached_and_opened_by_keys_alone(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/memory/map")
+    await window.tab.focus(".zoom button >> nth=2")
+    await window.tab.keyboard.press("Tab")
+    seen = set()
+    for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowLeft"):
+        await window.tab.keyboard.press(key)
+        seen.add(await window.tab.evaluate("document.activeElement.getAttribute('href')"))
+        assert await window.tab.locator("svg.points a[tabindex='0']").count() == 1
+    assert len(seen) > 1
+    assert all(each.startswith("/memory/") for each in seen)
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_selector("#detail .memory")
+    assert await window.violations() == []
     assert window.faults == []

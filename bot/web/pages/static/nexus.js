@@ -120,53 +120,6 @@
     if (chosen) days.scrollLeft = chosen.offsetLeft - days.clientWidth + chosen.clientWidth + 40;
   });
 
-  // The map: a point is opened beside it, and the wheel, a drag and buttons show a part of it.
-  document.addEventListener("DOMContentLoaded", () => {
-    const map = document.querySelector("svg.points");
-    if (!map) return;
-    const [width, height] = [map.viewBox.baseVal.width, map.viewBox.baseVal.height];
-    let view = { x: 0, y: 0, scale: 1 }, held = null, moved = false;
-    const show = () => {
-      map.setAttribute("viewBox", `${view.x} ${view.y} ${width * view.scale} ${height * view.scale}`);
-      for (const point of map.querySelectorAll("circle")) point.setAttribute("r", map.dataset.r * Math.sqrt(view.scale));
-    };
-    const zoom = (by, x, y) => {
-      const scale = Math.min(1, Math.max(0.02, view.scale * by));
-      view = { scale, x: x - (x - view.x) * scale / view.scale, y: y - (y - view.y) * scale / view.scale };
-      if (scale === 1) view = { x: 0, y: 0, scale };
-      show();
-    };
-    const place = (event) => {
-      const box = map.getBoundingClientRect();
-      return [view.x + (event.clientX - box.left) / box.width * width * view.scale, view.y + (event.clientY - box.top) / box.height * height * view.scale];
-    };
-    map.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY < 0 ? 0.8 : 1.25, ...place(event)); }, { passive: false });
-    map.addEventListener("pointerdown", (event) => { held = place(event); moved = false; });
-    map.addEventListener("pointermove", (event) => {
-      if (!held || !event.buttons) return;
-      const [x, y] = place(event);
-      if (Math.hypot(x - held[0], y - held[1]) > 4 * view.scale) moved = true;
-      if (moved) { view.x -= x - held[0]; view.y -= y - held[1]; show(); }
-    });
-    map.addEventListener("pointerup", () => { held = null; });
-    map.addEventListener("click", (event) => {
-      const point = event.target.closest("a");
-      if (!point) return;
-      event.preventDefault();
-      if (!moved) htmx.ajax("GET", point.getAttribute("href"), { target: "#detail", swap: "innerHTML" });
-      for (const other of map.querySelectorAll("[data-chosen]")) other.removeAttribute("data-chosen");
-      if (!moved) point.setAttribute("data-chosen", "");
-    });
-    const buttons = document.querySelector(".zoom");
-    buttons.hidden = false;
-    buttons.addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (!button) return;
-      if (button.dataset.zoom) zoom(Number(button.dataset.zoom), view.x + width * view.scale / 2, view.y + height * view.scale / 2);
-      else { view = { x: 0, y: 0, scale: 1 }; show(); }
-    });
-  });
-
   // On a narrow screen one memory takes the whole page: it is shown where one looks.
   document.addEventListener("htmx:after:swap", () => {
     const detail = document.getElementById("detail");
