@@ -48,7 +48,7 @@ class Facts:
 
     async def history(self, readable: Readable, key: str) -> list[Fact]:
         """Every value that a key has had, oldest first."""
-        rows = await self._sql.fetch("facts_history", **readable_parameters(readable.without_pool()), key=key)
+        rows = await self._sql.fetch("facts_readable", **readable_parameters(readable.without_pool()), key=key, at=None)
         return [fact_from_row(row) for row in rows]
 
     async def is_set(self, tag: AccessTag, key: str) -> bool:

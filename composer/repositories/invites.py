@@ -110,7 +110,7 @@ class Invites:
     async def decline(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
         """End a person's open invitations to a team or project; False for none. They are not invited there again within
         DECLINED_LIFETIME."""
-        return bool(await self._sql.fetch("invites_decline", place_id=place, user_ids=list(users), now=now))
+        return await self._end(place, users, now, declined=True)
 
     async def has_declined(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
         """Whether a person has declined an invitation to a team or project within DECLINED_LIFETIME."""
@@ -121,7 +121,11 @@ class Invites:
     async def withdraw(self, project: uuid.UUID, users: Sequence[uuid.UUID], now: datetime) -> bool:
         """End a person's open invitations to a project; False for none. That they were stays known for a while, so
         that another one that offers more is not taken for what they were shown."""
-        return bool(await self._sql.fetch("invites_withdraw", project_id=project, user_ids=list(users), now=now))
+        return await self._end(project, users, now, declined=False)
+
+    async def _end(self, place: uuid.UUID, users: Sequence[uuid.UUID], now: datetime, *, declined: bool) -> bool:
+        given = {"place_id": place, "user_ids": list(users), "now": now, "declined": declined}
+        return bool(await self._sql.fetch("invites_end", **given))
 
     async def revoke_to_team(self, team: uuid.UUID, id: uuid.UUID, by: uuid.UUID, now: datetime) -> bool:
         """Delete an open invitation to a team; False where there is none."""

@@ -1,5 +1,6 @@
 -- name: facts_readable
--- Get the readable facts that are valid at a time, all or of one key.
+-- Get the readable facts that are valid at a time, all or of one key; with no time (NULL) every value that they have had, of
+-- each key the oldest first.
 SELECT id, namespace, visibility, user_id, key, value, author, valid_from, valid_to,
        CASE WHEN starts_with(namespace, 'profile:')
             THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = substr(namespace,
@@ -8,22 +9,9 @@ FROM facts
 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
-      AND valid_from <= :at AND (valid_to IS NULL OR valid_to > :at)
+      AND (:at::timestamptz IS NULL OR valid_from <= :at AND (valid_to IS NULL OR valid_to > :at))
       AND (:key::text IS NULL OR key = :key)
-ORDER BY key, namespace, id
-
--- name: facts_history
--- Get every readable value that a key has had, oldest first.
-SELECT id, namespace, visibility, user_id, key, value, author, valid_from, valid_to,
-       CASE WHEN starts_with(namespace, 'profile:')
-            THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = substr(namespace,
-                9)::uuid) END AS subject
-FROM facts
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
-          :vendor)
-      AND key = :key
-ORDER BY valid_from, id
+ORDER BY key, CASE WHEN :at IS NULL THEN valid_from END, namespace, id
 
 -- name: fact_is_set
 -- Find out whether a key has a current value in a scope.

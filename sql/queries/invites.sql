@@ -10,16 +10,10 @@ SET id = excluded.id, created_by = excluded.created_by, created_at = excluded.cr
         invites.raised OR array_position(ARRAY['read', 'write', 'admin'], excluded.role)
                           > array_position(ARRAY['read', 'write', 'admin'], invites.role), false)
 
--- name: invites_withdraw
--- End the open invitations of a person to a project, which stay known for a while. Returns the users that were invited.
-UPDATE invites SET expires_at = :now
-WHERE tenant_id = :tenant_id AND project_id = :project_id AND user_id = ANY (:user_ids::uuid[]) AND expires_at > :now
-RETURNING user_id
-
--- name: invites_decline
--- End the open invitations of a person to a team or project, which stay known for a while. Returns the users that were
--- invited.
-UPDATE invites SET expires_at = :now, declined = true
+-- name: invites_end
+-- End the open invitations of a person to a team or project (`place_id`), which stay known for a while: they are withdrawn,
+-- or `declined`. Returns the users that were invited.
+UPDATE invites SET expires_at = :now, declined = declined OR :declined
 WHERE tenant_id = :tenant_id AND coalesce(team_id, project_id) = :place_id AND user_id = ANY (:user_ids::uuid[])
       AND expires_at > :now
 RETURNING user_id

@@ -160,6 +160,8 @@ ASKED_ELSEWHERE: Final = {
     "entries.find_own": "tests/deep/property/test_entry_interference.py",
     "entries.find_own_ids": "tests/deep/property/test_entry_interference.py",
     "entries.get": "tests/deep/property/test_entry_interference.py",
+    "landmarks.count_proposed": "tests/integration/test_pages_decisions.py",
+    "landmarks.messages": "tests/deep/property/test_page_interference.py",
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
     "messages.opening": "tests/integration/test_follow_ups.py",
