@@ -12,6 +12,7 @@ import structlog
 
 from composer.app import App
 from composer.errors import Unavailable
+from composer.layers.retention_settings import FOR_EVER, Retention, chosen_retention, configured_retention
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.database import Transaction
@@ -129,7 +130,8 @@ async def expire(run: JobRun) -> None:
             current = await tx.conversations.versions(sorted(cached))
         with suppress(Unavailable):  # the next run does it
             await run.app.cache.drop([id for id, version in current.items() if version != cached[id]])
-        await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
+        kept = await _kept(run, tenant, slug)
+        await _expire_prompts(run, tenant, run.now - timedelta(days=kept.prompt_days))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, JOB_BATCH))
 
     await OAuthClients(run.app.database).delete_unused(run.now)
@@ -179,18 +181,25 @@ async def _forget_memories(
         run.report(len(ids))
 
 
+async def _kept(run: JobRun, tenant: uuid.UUID, slug: str) -> Retention:
+    """How long a tenant keeps what now."""
+    async with run.app.database.transaction(tenant, "read") as tx:
+        return await chosen_retention(tx, configured_retention(run.app.settings, slug))
+
+
 async def retain(run: JobRun) -> None:
     """Erase messages that are older than their tenant's `keep_days`, with all that was made from them, rows of the
     audit log that are older than its `audit_days`, and the figures of days that are older than its `usage_days`."""
 
     async def messages(tenant: uuid.UUID, slug: str) -> None:
-        days = run.app.settings.keep_days_of(slug)
-        while days is not None:
-            before = run.now - timedelta(days=days)
+        while (kept := await _kept(run, tenant, slug)).keep_days != FOR_EVER:
+            before = run.now - timedelta(days=kept.keep_days)
             async with run.app.database.transaction(tenant, "read") as tx:
                 if not await tx.maintenance.messages_before(before, 1):
                     return
             async with run.app.database.transaction(tenant, "alone") as tx:
+                if await chosen_retention(tx, configured_retention(run.app.settings, slug)) != kept:
+                    continue  # an admin changed it meanwhile
                 ids = await tx.maintenance.messages_before(before, JOB_BATCH)
                 receipt = await forget(tx, ids, [], run.now, by_age=True)
             await run.app.forgotten(tenant, receipt)
@@ -202,11 +211,12 @@ async def retain(run: JobRun) -> None:
     async def usage(tenant: uuid.UUID, slug: str) -> None:
         today = run.now.astimezone(run.app.settings.zone_of(slug)).date()
         async with run.app.database.transaction(tenant) as tx:
-            before = today - timedelta(days=run.app.settings.usage_days_of(slug))
+            kept = await chosen_retention(tx, configured_retention(run.app.settings, slug))
+            before = today - timedelta(days=kept.usage_days)
             run.report(await tx.usage.cut(before, today.replace(day=1)))
 
     async def reminders(tenant: uuid.UUID, slug: str) -> None:
-        kept = timedelta(days=run.app.settings.keep_days_of(slug) or REMINDER_DAYS)
+        kept = timedelta(days=(await _kept(run, tenant, slug)).keep_days or REMINDER_DAYS)
         async with run.app.database.transaction(tenant) as tx:
             run.report(await tx.reminders.delete_ended_before(run.now - kept))
 

@@ -10,6 +10,7 @@ from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
 from composer.layers import retrieval_settings
+from composer.layers.retention_settings import chosen_retention, configured_retention
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
@@ -50,12 +51,14 @@ async def _settings(call: Call) -> CommandAnswer:
         if key is not None and value is not None:
             await change_retrieval(tx, key.name, value, call.now)
         chosen = await chosen_retrieval(tx, configured)
+        as_configured = configured_retention(call.app.settings, call.workspace.tenant)
+        kept = await chosen_retention(tx, as_configured)
     lines = [_line(name, chosen, configured) for name in ([key.name] if key else RETRIEVAL_SETTINGS)]
     if value is not None:
         lines.append("It applies from the next question on.")
     elif key is None:
-        days = call.app.settings.keep_days_of(call.workspace.tenant)
-        lines.append(f"{KEEP_DAYS} = {'for ever' if days is None else days}  (in nexus.toml)  {KEEP_DAYS_HELP}")
+        where = "in nexus.toml" if kept.keep_days == as_configured.keep_days else "on the web page Admin"
+        lines.append(f"{KEEP_DAYS} = {kept.keep_days or 'for ever'}  ({where})  {KEEP_DAYS_HELP}")
         lines.append(
             f"To change one: {PREFIX} settings top_k 20. To undo that: {PREFIX} settings top_k {AS_CONFIGURED}"
         )

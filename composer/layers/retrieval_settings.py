@@ -44,7 +44,7 @@ RETRIEVAL_SETTINGS: Final = {
 }
 
 
-KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml only: a setting that erases is not changed in a chat
+KEEP_DAYS: Final = "keep_days"  # composer.layers.retention_settings: a setting that erases is not changed in a chat
 KEEP_DAYS_HELP: Final = (
     "erases messages older than this many days every night, for good, with everything made from them but the landmarks "
     "that somebody pinned, accepted or amended"
@@ -87,7 +87,7 @@ def find_setting(name: str) -> Setting:
         return RETRIEVAL_SETTINGS[wanted]
     if wanted == KEEP_DAYS:
         raise BadInput(
-            "keep_days erases messages for good, so it can only be set in nexus.toml, under the tenant. "
+            "keep_days erases messages for good, so it is set on the web page Admin, or in nexus.toml. "
             "To leave older items out of recall: /nexus settings retention_days 30"
         )
     near = difflib.get_close_matches(wanted, RETRIEVAL_SETTINGS, n=1)

@@ -50,6 +50,10 @@ class Maintenance:
         """Messages from before a time, for retention."""
         return [row["id"] for row in await self._sql.fetch("messages_before", before=before, limit=limit)]
 
+    async def count_messages_before(self, before: datetime) -> int:
+        """How many messages there are from before a time."""
+        return int(await self._sql.fetch_value("messages_count_before", before=before) or 0)
+
     async def delete_expired(
         self, now: datetime, *, keys_before: datetime, turns_before: datetime, exchanges_before: datetime
     ) -> None:

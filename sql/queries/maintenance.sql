@@ -32,6 +32,10 @@ WHERE own.keep_days IS NOT NULL AND m.origin NOT IN ('api', 'extracted')
 ORDER BY m.created_at, m.id LIMIT :limit)
 LIMIT :limit
 
+-- name: messages_count_before
+-- Count messages from before a time.
+SELECT count(*) FROM messages WHERE tenant_id = :tenant_id AND at < :before
+
 -- name: messages_before
 -- List messages from before a time, for retention.
 SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY at, id LIMIT :limit

@@ -219,7 +219,7 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
     assert "nothing is erased" in hides
     assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases messages older")
     assert erases.endswith("but the landmarks that somebody pinned, accepted or amended")
-    with pytest.raises(BadInput, match=r"erases messages for good.*retention_days 30"):
+    with pytest.raises(BadInput, match=r"erases messages for good.*page Admin.*retention_days 30"):
         await harness.command("root", "/nexus settings keep_days 30", **ROOM)
     await harness.command("root", "/nexus settings top_k 0", **ROOM)
     assert await texts() == []

@@ -14,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from bot.console import schedule
 from bot.console.schedule import ServedJobs
 from bot.web import app as web
 from bot.web.app import web_app
@@ -413,6 +414,48 @@ async def test_settings_are_shown_and_those_of_recall_changed(harness: AppHarnes
         assert (await client.patch("/v1/admin/settings", json=refused, headers=key)).status_code == 422
     bobs = bearer(await key_of(harness, "bob"))
     assert (await client.patch("/v1/admin/settings", json=sent, headers=bobs)).status_code == 403
+
+
+async def test_how_long_what_is_kept_is_changed_once_it_is_known_what_that_erases(
+    harness: AppHarness, client: httpx2.AsyncClient, jobs: ServedJobs
+) -> None:
+    root = await root_of(harness, client)
+    await harness.say("bob", "the heron likes the pond", **ROOM)
+    harness.clock.tick(timedelta(days=20).total_seconds())
+    root = await root_of(harness, client)
+    key = bearer(await key_of(harness, "root"))
+    await root.page("/admin/settings")
+    asked = await root.press("/admin/settings/retention", keep_days="10", prompt_days="30", usage_days="400")
+    assert asked.status_code == 409
+    said = re.sub(r"\s+", " ", asked.text)
+    assert re.search(r"[1-9]\d* stored messages? (is|are) older than 10 days now", said)
+    refused = await client.patch("/v1/admin/settings", json={"keep_days": 10}, headers=key)
+    assert refused.status_code == 409
+    assert re.search(r"messages that are older than 10 days \([1-9]\d* now\)", refused.json()["detail"])
+    assert "prompts" not in refused.json()["detail"]
+    assert "keep_days = for ever  (in nexus.toml)" in (await harness.command("root", "/nexus settings", **DM)).text
+    await schedule.run(harness.app, "retention", harness.clock.now())
+    assert "heron" in (await harness.command("bob", "/nexus recall heron", **ROOM)).text
+    kept = await root.press("/admin/settings/retention", keep_days="10", confirmed="true")
+    assert kept.headers["location"] == "/admin/settings#retention"
+    assert "keep_days = 10  (on the web page Admin)" in (await harness.command("root", "/nexus settings", **DM)).text
+    await schedule.run(harness.app, "retention", harness.clock.now())
+    assert "heron" not in (await harness.command("bob", "/nexus recall heron", **ROOM)).text
+    longer = await client.patch("/v1/admin/settings", json={"keep_days": 20, "prompt_days": 60}, headers=key)
+    assert longer.status_code == 200, "what keeps more asks nothing"
+    lines = {each["name"]: (each["value"], each["configured"]) for each in longer.json()["retention"]}
+    assert lines == {"keep_days": (20, 0), "prompt_days": (60, 30), "usage_days": (400, 400)}
+    assert (await root.press("/admin/settings/retention", reset="prompt_days")).status_code == 409
+    assert (await root.press("/admin/settings/retention", reset="prompt_days", confirmed="true")).status_code == 303
+    assert (await root.press("/admin/settings/retention", reset="keep_days")).status_code == 303
+    shown = await root.page("/admin/settings")
+    assert "As configured" not in shown.partition('id="retention"')[2].partition("</section>")[0]
+    for wrong in ({"keep_days": "36501"}, {"usage_days": "30"}, {"prompt_days": "0"}, {"reset": "audit_days"}):
+        assert (await root.press("/admin/settings/retention", **wrong, confirmed="true")).status_code == 422, wrong
+    for odd in ({"keep_days": -1}, {"audit_days": 5}, {"usage_days": 30}, {"keep_days": "9"}):
+        assert (await client.patch("/v1/admin/settings?confirm=true", json=odd, headers=key)).status_code == 422, odd
+    acts = sorted(act for act, _, _ in await acts_of(harness) if act.startswith("setting."))
+    assert acts == ["setting.reset"] * 2 + ["setting.set"] * 3
 
 
 async def test_no_name_is_markup_and_pages_are_german_where_the_browser_is(

@@ -331,6 +331,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
     "POST /admin/settings": Row(ADMINS, form={"top_k": "7"}),
+    "POST /admin/settings/retention": Row(ADMINS, form={"keep_days": "9", "confirmed": "true"}),
     "POST /ask": Row(of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, alone=("project",)),
     "POST /ask/turns/{turn}/rating": Row(of=conversation, form={"rating": "good"}),
     "POST /ask/turns/{turn}/stop": Row(of=conversation, changes=False),

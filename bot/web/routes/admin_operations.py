@@ -1,9 +1,9 @@
 """`/v1/admin`: health, jobs, backups and settings of a workspace, and of the installation where that is its own."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, ApiCall, Calling
@@ -14,12 +14,18 @@ from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import Count
-from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS
-from composer.layers.semantic import Retrieval
+from composer.layers.retention_settings import (
+    RETENTION_SETTINGS,
+    change_retention,
+    chosen_retention,
+    configured_retention,
+)
+from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, Setting
 from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
 from composer.operations.backups import stored_backups
 from composer.operations.in_force import agents_in_force, settings_in_force
 from composer.repositories.database import Transaction
+from composer.settings.values import MAX_RETENTION_DAYS, MIN_USAGE_DAYS
 from composer.visibility import EntryAccess
 
 router = Router("/v1/admin", tags=["admin"])
@@ -104,10 +110,11 @@ class RetrievalLine(BaseModel):
 
 
 class WorkspaceSettings(BaseModel):
-    """What holds now. Admins change `retrieval`; `configured` and `agents` are changed in nexus.toml or the
-    environment, by whoever runs Nexus."""
+    """What holds now. Admins change `retrieval`, and `retention`, which says for how many days what is kept;
+    `configured` and `agents` are changed in nexus.toml or the environment, by whoever runs Nexus."""
 
     retrieval: list[RetrievalLine]
+    retention: list[RetrievalLine]
     configured: dict[str, str]
     agents: list[AgentLine]
 
@@ -122,6 +129,9 @@ class WorkspaceSettingsUpdate(BaseModel):
     recall_tokens: Count | None = Field(default_factory=lambda: None, ge=0)
     summary_tokens: Count | None = Field(default_factory=lambda: None, ge=0)
     retention_days: Count | None = Field(default_factory=lambda: None, ge=0)
+    keep_days: Count | None = Field(default_factory=lambda: None, ge=0, le=MAX_RETENTION_DAYS)
+    prompt_days: Count | None = Field(default_factory=lambda: None, ge=1, le=MAX_RETENTION_DAYS)
+    usage_days: Count | None = Field(default_factory=lambda: None, ge=MIN_USAGE_DAYS, le=MAX_RETENTION_DAYS)
 
 
 @router.get("/health", summary="Check the workspace", response_model=HealthReport, responses=_ERRORS)
@@ -195,17 +205,28 @@ async def admin_settings(_: Admin, call: Calling) -> WorkspaceSettings:
     "/settings",
     summary="Change what is set",
     response_model=WorkspaceSettings,
-    responses={200: {"headers": ONCE}, **documented(400, 401, 403, 422, 429)},
+    responses={200: {"headers": ONCE}, **documented(400, 401, 403, 409, 422, 429)},
 )
-async def change_admin_settings(_: Admin, call: Calling, sent: WorkspaceSettingsUpdate) -> Response:
-    """As /nexus settings does: it holds from the next question on, and is recorded in the audit log."""
+async def change_admin_settings(
+    _: Admin,
+    call: Calling,
+    sent: WorkspaceSettingsUpdate,
+    confirm: Annotated[
+        bool, Query(description="Without it nothing is changed that erases more than before, and 409 says what.")
+    ] = False,
+) -> Response:
+    """As /nexus settings does: it holds from the next question on, and is recorded in the audit log. `keep_days` (0:
+    for ever), `prompt_days` and `usage_days` erase what is older, for good, in the next night."""
     changed = sent.model_dump(exclude_unset=True)
+    kept = {name: changed.pop(name) for name in RETENTION_SETTINGS if name in changed}
 
     async def shown(tx: Transaction, access: EntryAccess) -> WorkspaceSettings:
         return await _settings(call, tx)
 
     async def change(tx: Transaction, access: EntryAccess) -> WorkspaceSettings:
         tx.audit.act_for(access.user)
+        configured = configured_retention(call.app.settings, call.principal.tenant)
+        await change_retention(tx, kept, configured, call.now, confirmed=confirm)
         for name, value in changed.items():
             await change_retrieval(tx, name, AS_CONFIGURED if value is None else str(value), call.now)
         return await _settings(call, tx)
@@ -218,9 +239,12 @@ async def _settings(call: ApiCall, tx: Transaction) -> WorkspaceSettings:
     app, who = call.app, call.principal
     configured = app.directory.retrieval(who.tenant_id)
     chosen = await chosen_retrieval(tx, configured)
+    as_configured = configured_retention(app.settings, who.tenant)
+    kept = await chosen_retention(tx, as_configured)
     fixed = settings_in_force(app.settings, app.directory, who.tenant_id, who.tenant)
     return WorkspaceSettings(
-        retrieval=[_line(name, chosen, configured) for name in RETRIEVAL_SETTINGS],
+        retrieval=[_line(each, chosen, configured) for each in RETRIEVAL_SETTINGS.values()],
+        retention=[_line(each, kept, as_configured) for each in RETENTION_SETTINGS.values()],
         configured={each.name: each.value for each in fixed},
         agents=[
             AgentLine(
@@ -236,6 +260,8 @@ async def _settings(call: ApiCall, tx: Transaction) -> WorkspaceSettings:
     )
 
 
-def _line(name: str, chosen: Retrieval, configured: Retrieval) -> RetrievalLine:
-    what = RETRIEVAL_SETTINGS[name].help
-    return RetrievalLine(name=name, value=getattr(chosen, name), configured=getattr(configured, name), what=what)
+def _line(setting: Setting, chosen: object, configured: object) -> RetrievalLine:
+    name = setting.name
+    return RetrievalLine(
+        name=name, value=getattr(chosen, name), configured=getattr(configured, name), what=setting.help
+    )

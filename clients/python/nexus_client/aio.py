@@ -493,9 +493,11 @@ class AsyncNexus:
         """GET /v1/admin/settings: what is set in the workspace."""
         return cast(dict[str, Any], await self.request("GET", "/v1/admin/settings"))
 
-    async def change_admin_settings(self, **values: Any) -> dict[str, Any]:
-        """PATCH /v1/admin/settings: strategy, top_k, recall_tokens, summary_tokens, retention_days."""
-        return cast(dict[str, Any], await self.request("PATCH", "/v1/admin/settings", body=values))
+    async def change_admin_settings(self, *, confirm: bool = False, **values: Any) -> dict[str, Any]:
+        """PATCH /v1/admin/settings: strategy, top_k, recall_tokens, summary_tokens, retention_days; and keep_days,
+        prompt_days, usage_days: without `confirm` Conflict says what those would erase."""
+        params = {"confirm": "true"} if confirm else None
+        return cast(dict[str, Any], await self.request("PATCH", "/v1/admin/settings", body=values, params=params))
 
     def audit(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
         """GET /v1/admin/audit: rows, newest first, page by page. Filters: since, until, act, user."""
