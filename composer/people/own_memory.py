@@ -33,6 +33,7 @@ MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
 MAX_MAPPED: Final = 2_000
 MAPPED_CHARS: Final = 120
+_OF_TWINS: Final = ("decision", "pinned", "proposed")  # labels of what may be a memory and a landmark
 _OF_ENTRIES: Final = ("entries:", "team:")
 UNKNOWN_ITEM: Final = "Nothing of yours has that id: it was forgotten, or was never there."
 
@@ -256,9 +257,10 @@ class ForgetPreview:
 async def forget_preview(tx: Transaction, owned: Owned, item: OwnItem) -> ForgetPreview:
     """What would go with an item. As for a receipt, only answers in its own conversation and in the person's own count:
     else it would tell how often others asked elsewhere."""
-    reach = await find_reach(tx, [], [_reference(item)], None)
+    named = await _references(tx, owned, item)
+    reach = await find_reach(tx, [], named, None)
     made, answers, others = Counter[str](), list[str](), 0
-    for kind, id in reach.found.items:
+    for kind, id in {*reach.found.items, *named}:
         if id != item.id:
             made[kind] += 1
     for reply in reach.found.replies:
@@ -277,8 +279,11 @@ async def forget_item(
 ) -> Receipt:
     """Erase an item for good, with all that was made from it. `home` and `key` are as for `erase`. The caller gives the
     receipt to `app.forgotten` after the commit."""
-    return await erase(tx, home, [], [_reference(item)], now, None, key=key, exports_of=owned.users)
+    named = await _references(tx, owned, item)
+    return await erase(tx, home, [], named, now, None, key=key, exports_of=owned.users)
 
 
-def _reference(item: OwnItem) -> ItemRef:
-    return (PENDING_KIND if item.pending else item.kind, item.id)
+async def _references(tx: Transaction, owned: Owned, item: OwnItem) -> Sequence[ItemRef]:
+    """What an item is stored as: a decision that was found in a message also as a landmark."""
+    twins = await tx.own_data.twins(owned, item.id) if item.label in _OF_TWINS else []
+    return [(PENDING_KIND if item.pending else item.kind, item.id), *(("landmark", id) for id in twins)]

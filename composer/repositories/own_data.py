@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
+from composer.repositories.landmarks import PROPOSAL_LIFETIME
 from composer.visibility import Owned, may_enter_room
 
 OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
@@ -204,7 +205,20 @@ class OwnData:
 
     async def labels(self, owned: Owned, limit: int, now: datetime) -> list[OwnLabel]:
         """How many items the person has with each label: of one kind of labels at most `limit`, those with most."""
-        return await self._sql.fetch_as(OwnLabel, "own_memory_labels", user_ids=list(owned.users), limit=limit, now=now)
+        return await self._sql.fetch_as(
+            OwnLabel,
+            "own_memory_labels",
+            user_ids=list(owned.users),
+            limit=limit,
+            now=now,
+            lifetime=PROPOSAL_LIFETIME,
+            beginning="",
+        )
+
+    async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:
+        """The landmarks of the person that one of their memories is listed for: a decision has the words of both."""
+        rows = await self._sql.fetch("own_memory_twins", user_ids=list(owned.users), id=id)
+        return [row["id"] for row in rows]
 
     async def times(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[OwnTimes]:
         """How many of the wanted items were written when, the oldest first."""
@@ -296,6 +310,7 @@ def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
         "until": wanted.until,
         "trashed": wanted.trashed,
         "now": now,
+        "lifetime": PROPOSAL_LIFETIME,
     }
 
 

@@ -1,9 +1,18 @@
 -- name: own_memory_rows
 -- Read a person's current memories, facts and landmarks, those in the trash, and those that wait for approval, for statements
--- that include this one.
+-- that include this one. A decision that was found in a message is a memory and a landmark of the same words: it is listed
+-- once, as the memory, labelled by what became of the landmark (proposed: for `lifetime`); by its id (`beginning`) the
+-- landmark is found, too.
 SELECT 'memory' AS kind, id, user_id, namespace, visibility,
        CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
-            WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf, kind AS label,
+            WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf,
+       CASE WHEN kind <> 'decision' THEN kind
+            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'pinned') THEN 'pinned'
+            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed'
+                                       AND l.decided_at > :now::timestamptz - :lifetime::interval) THEN 'proposed'
+            ELSE kind END AS label,
        text, key, created_at AS at, coalesce(updated_at, created_at) AS changed_at, author, origin, allowed_vendors AS vendors,
        tags, false AS pending, trashed_at
 FROM memories
@@ -20,6 +29,10 @@ SELECT 'landmark', id, user_id, namespace, visibility, 'decisions',
        ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
 FROM landmarks
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
+      AND (:beginning::text <> '' OR (namespace, text) NOT IN (
+          SELECT m.namespace, m.text FROM memories AS m WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
+          AND m.kind = 'decision' AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.trashed_at IS NULL
+          AND (m.expires_at IS NULL OR m.expires_at > :now::timestamptz)))
 UNION ALL
 SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
        CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END, NULL::text, at, at, author, origin, ARRAY['*'],
@@ -103,6 +116,14 @@ FROM ({{own_memory_fitting}}) AS f
 JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = f.id AND r.part = 1 AND r.embedding IS NOT NULL
 ORDER BY f.at DESC, f.id DESC
 LIMIT :limit
+
+-- name: own_memory_twins
+-- The landmarks that a decision of a person is listed for, as `own_memory_rows` says.
+SELECT l.id FROM memories AS m
+JOIN landmarks AS l ON l.tenant_id = :tenant_id AND l.namespace = m.namespace AND l.text = m.text
+WHERE m.tenant_id = :tenant_id AND m.id = :id AND m.user_id = ANY (:user_ids::uuid[]) AND m.kind = 'decision'
+      AND l.user_id = ANY (:user_ids::uuid[]) AND l.state <> 'retired'
+ORDER BY l.id
 
 -- name: own_memory_traces
 -- What an item of a person was made from, of the person's own messages, and the answers that it led to: those to the person's

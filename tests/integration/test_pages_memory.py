@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from html import unescape
 from typing import Any, Final
 
 import httpx2
@@ -386,3 +387,44 @@ async def test_a_private_room_that_one_has_left_is_named_nowhere(
     shown = await alice.page(f"/memory/{item['id']}")
     assert "zqlayoffs" not in shown
     assert "in a private room that you are not in" in shown
+
+
+async def test_a_decision_that_was_found_is_listed_once_and_forgotten_as_a_whole(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    text = "We'll go with Postgres for the event store."
+    await harness.say("alice", text, **ROOM)
+
+    async def listed() -> list[str]:
+        shown = await alice.page("/memory")
+        counted = re.search(r"<span>All (\d+)</span>", shown)
+        assert counted is not None
+        found = [
+            each
+            for each in re.findall(r'<a href="/memory/[0-9a-f-]{36}.*?</li>', shown, re.DOTALL)
+            if text in unescape(each)
+        ]
+        assert len(found) == int(counted[1])
+        return found
+
+    [proposed] = await listed()
+    assert "proposed decision" in proposed
+    key = bearer(await key_of(harness, "alice"))
+    [item] = (await client.get("/v1/memory", headers=key)).json()["items"]
+    assert (item["kind"], item["label"]) == ("memory", "proposed")
+    rooms = (await alice.get("/v1/rooms")).json()["items"]
+    board = f"/v1/rooms/{rooms[0]['id']}/landmarks"
+    [mark] = (await alice.get(board)).json()["items"]
+    assert (await client.get(f"/v1/memory/{mark['id']}", headers=key)).status_code == 200, "it can still be opened"
+    accepted = await alice.press(f"/rooms/{rooms[0]['id']}/decisions/{mark['id']}", act="accept")
+    assert accepted.status_code == 303, accepted.text
+    [pinned] = await listed()
+    assert "proposed decision" not in pinned
+    assert "decision" in pinned
+    await harness.say("bob", text, **ROOM)
+    assert len(await listed()) == 1, "what somebody else said is theirs"
+    assert "decisions" in await alice.page(f"/memory/{item['id']}/forget"), "it is said that both go"
+    assert (await alice.press(f"/memory/{item['id']}/forget")).status_code == 200
+    assert text not in unescape(await alice.page("/memory"))
+    left = (await alice.get(board)).json()["items"]
+    assert mark["id"] not in [each["id"] for each in left]

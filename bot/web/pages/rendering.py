@@ -44,7 +44,7 @@ KINDS: Final = (
         "procedural",
         "semantic",
     ),
-    *("pinned", "proposed", "memory", "message", "summary", "day", "week", "session", "thread"),
+    *("proposed decision", "memory", "message", "summary", "day", "week", "session", "thread"),
 )
 MIN_COMPRESSED_BYTES: Final = 1_000
 PAGE_HEADERS: Final = {
@@ -144,6 +144,7 @@ def _environment() -> Environment:
         "value": fact_value,
         "initials": initials,
         "browser": browser_in_words,
+        "label": lambda label: {"pinned": "decision", "proposed": "proposed decision"}.get(label, label),
         "called": place_called,
         "read_by": place_read_by,
     }
