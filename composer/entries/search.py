@@ -131,7 +131,7 @@ class EntrySearch:
             found = await semantic.read(
                 tx.recall,
                 readable,
-                semantic.SearchQuery(embedding_text(text), vector, words),
+                semantic.SearchQuery(embedding_text(text), vector, words, scale=self._embedder.scale),
                 semantic.Shown(),
                 replace(configured, strategy=strategy, top_k=FILTERED_CANDIDATES if filtered else question.limit),
                 now,

@@ -12,7 +12,7 @@ from composer.layers.newer import with_newer
 from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
-from composer.ports.models import Vectors
+from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
@@ -41,7 +41,8 @@ class SearchQuery:
     """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
     names of the agent that answers, `all_agents` those of every agent that people may have asked here. `rooms` are the
     namespaces of the rooms that the text names, as far as the viewer may read them from here, and `subject` is the text
-    without their names: these say where, and not what about. `plain`: what it asks for without naming a subject."""
+    without their names: these say where, and not what about. `plain`: what it asks for without naming a subject.
+    `scale`: what the cosines of its vector say."""
 
     text: str
     vector: Vectors | None
@@ -51,6 +52,7 @@ class SearchQuery:
     rooms: frozenset[str] = frozenset()
     subject: str = ""
     plain: "plain.PlainQuestion | None" = None
+    scale: Scale = MINILM_SCALE
 
     @property
     def about(self) -> str:
@@ -197,7 +199,8 @@ async def _candidates(
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
         found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end, authors)
-        found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
+        read = (each.on(query.scale) for each in found.candidates if readable.admits(each.item))
+        found = replace(found, candidates=list(read))
         if authors:
             said = [each for each in found.candidates if not each.item.by_agent and not each.only_newer]
             found = replace(found, candidates=said)

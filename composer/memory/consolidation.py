@@ -13,8 +13,9 @@ from functools import partial
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
-from composer.memory.wording import PARAPHRASE_COSINE, repeats
+from composer.memory.wording import PARAPHRASE_LIKENESS, repeats
 from composer.model import derived_id
+from composer.ports.models import Scale
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory, StoredMemory
@@ -65,13 +66,16 @@ async def _not_settled(tx: Transaction, proposed: Sequence[Landmark]) -> list[La
     ]
 
 
-async def merge_paraphrases(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
-    """Merge memories that say the same in other words. `embedded` are those that have just got their vectors."""
+async def merge_paraphrases(tx: Transaction, embedded: Sequence[uuid.UUID], scale: Scale) -> None:
+    """Merge memories that say the same in other words. `embedded` are those that have just got their vectors, of which
+    `scale` says what their cosines say."""
+    least = scale.cosine(PARAPHRASE_LIKENESS)
     for id in embedded:
-        near = {similar.memory.id: similar for similar in await tx.memories.find_similar(id, PARAPHRASE_COSINE)}
+        near = {similar.memory.id: similar for similar in await tx.memories.find_similar(id, least)}
         if id not in near:
             continue  # merged into another one by an earlier round of this loop
-        pairs = paraphrase_merges(near[id].memory, [(similar.memory, similar.cosine) for similar in near.values()])
+        alike = [(each.memory, scale.likeness(each.cosine)) for each in near.values()]
+        pairs = paraphrase_merges(near[id].memory, alike)
         for removed, first in pairs:
             remaining = near[first.id].memory
             await tx.memories.merge(removed.id, remaining.id, _landmark_id(removed.id))

@@ -238,5 +238,5 @@ async def embed_next(
         if statements:
             await tx.serialize()  # before any row is changed, as `consolidate` does
         stored = await tx.recall.store_vectors(waiting, vectors)
-        await merge_paraphrases(tx, [id for id in statements if (id, 1) in stored])
+        await merge_paraphrases(tx, [id for id in statements if (id, 1) in stored], embedder.scale)
     return EmbeddedCount(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))

@@ -94,12 +94,12 @@ def paraphrase_merges(
 ) -> list[tuple[StoredMemory, StoredMemory]]:
     """The pairs of memories to merge, as (the one that is removed, the one that remains).
 
-    `similar` are memories of the same scope and kind, each with its cosine to `memory`. The memory stated first
+    `similar` are memories of the same scope and kind, each with its likeness to `memory`. The memory stated first
     remains, so that the order of indexing does not matter: `memory` is merged into the earliest one that it
     paraphrases, or else the later ones into it. A memory that was superseded by then is not merged.
     """
     paraphrased = [
-        other for other, cosine in similar if other.id != memory.id and paraphrases(memory.text, other.text, cosine)
+        other for other, likeness in similar if other.id != memory.id and paraphrases(memory.text, other.text, likeness)
     ]
     ordered = sorted(paraphrased, key=_chronological)
     own = _chronological(memory)

@@ -11,9 +11,9 @@ from composer.text.terms import terms
 
 SAME_SHARE: Final = 0.8  # share of common terms from which two statements are the same
 RELATED_SHARE: Final = 0.5  # and from which a stated change makes one supersede the other
-# Cosine from which two statements may be paraphrases. Alone it can't tell a paraphrase from its opposite: with MiniLM
+# Likeness from which two statements may be paraphrases. Alone it can't tell a paraphrase from its opposite: with MiniLM
 # "the old logo" and "the new logo" are at 0.95, "over coffee" and "better than coffee" at 0.94. So the words count too.
-PARAPHRASE_COSINE: Final = 0.88
+PARAPHRASE_LIKENESS: Final = 0.88
 COVERED_SHARE: Final = 2 / 3  # of the longer statement's terms, that a paraphrase must share
 
 # Words that carry a statement but have no content of their own.
@@ -76,14 +76,14 @@ def repeats(one: str, other: str) -> bool:
     return similar and not _compare_reversed(one, other)
 
 
-def paraphrases(one: str, other: str, cosine: float) -> bool:
-    """Whether two statements of one kind say the same in other words. `cosine` is that of their vectors.
+def paraphrases(one: str, other: str, likeness: float) -> bool:
+    """Whether two statements of one kind say the same in other words. `likeness` is that of their vectors (Scale).
 
     Strict, since a merged statement is recalled in the words of one of the two alone. Values, negation, taste and
     reversing words must be equal. The terms of the shorter statement must all be in the longer one, which may add a
     third at most. Compared things must come in the same order.
     """
-    if cosine < PARAPHRASE_COSINE or _is_negated(one) != _is_negated(other) or _values(one) != _values(other):
+    if likeness < PARAPHRASE_LIKENESS or _is_negated(one) != _is_negated(other) or _values(one) != _values(other):
         return False
     if (_sentiment(one) < 0) != (_sentiment(other) < 0) or _reversing(one) != _reversing(other):
         return False

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,42 @@ IMAGE_TOKENS: Final = 1_600
 TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 
 Vectors = NDArray[np.float32]
+_Cosine = TypeVar("_Cosine", float, NDArray[np.float32], NDArray[np.float64])
+# The scale on which everything is decided that a cosine decides, whatever the embedder: where on it is the mean of
+# questions and lines that do not answer them, of questions and lines that do, and of lines about different things. The
+# same text is at 1. These are the mean cosines of MiniLM in English (composer/stores/models/calibration.py).
+APART: Final = 0.08
+ANSWERED: Final = 0.38
+STRANGE: Final = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the cosines of an embedder say: each has a band of its own. The fields are what the embedder has where the
+    common scale has APART, ANSWERED and STRANGE."""
+
+    apart: float = APART
+    answered: float = ANSWERED
+    strange: float = STRANGE
+
+    def fit(self, cosine: float) -> float:
+        """How well a text fits a question, by their cosine."""
+        if cosine > self.answered:
+            return ANSWERED + (cosine - self.answered) * (1 - ANSWERED) / (1 - self.answered)
+        return APART + (cosine - self.apart) * (ANSWERED - APART) / (self.answered - self.apart)
+
+    def likeness(self, cosine: _Cosine) -> _Cosine:
+        """How much two texts say the same, by their cosine; of many pairs at once, by an array of any shape."""
+        if self.strange == STRANGE:
+            return cosine
+        return (cosine - self.strange) * ((1 - STRANGE) / (1 - self.strange)) + STRANGE
+
+    def cosine(self, likeness: float) -> float:
+        """The cosine of texts of a likeness."""
+        return self.strange + (likeness - STRANGE) * (1 - self.strange) / (1 - STRANGE)
+
+
+MINILM_SCALE: Final = Scale()  # of an embedder of which nothing was measured as well
 
 
 class Embedder(Protocol):
@@ -47,6 +83,16 @@ class QuestionEmbedder(Embedder, Protocol):
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """As `embed`, of texts that are searched with."""
+        ...
+
+
+@runtime_checkable
+class MeasuredEmbedder(Embedder, Protocol):
+    """An embedder of which it was measured what its cosines say."""
+
+    @property
+    def scale(self) -> Scale:
+        """What its cosines say."""
         ...
 
 
@@ -273,6 +319,11 @@ class SpeechModel(Protocol):
 
 class MeteredEmbedder(Protocol):
     """An embedder whose use is recorded and held within budgets (composer.usage.embedding.EmbeddingMeter)."""
+
+    @property
+    def scale(self) -> Scale:
+        """What its cosines say."""
+        ...
 
     async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
         """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""

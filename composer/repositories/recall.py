@@ -15,7 +15,7 @@ from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.ports.database import Bits, Row, Statements, Vector
-from composer.ports.models import EmbeddingInput, Vectors
+from composer.ports.models import MINILM_SCALE, EmbeddingInput, Scale, Vectors
 from composer.repositories.compactions import Compaction, compaction_from_record
 from composer.repositories.messages import message_from_row
 from composer.repositories.readable import readable_parameters, recall_parameters
@@ -79,6 +79,14 @@ class Candidate:
     newer_than: str = ""
     likeness: float = 0.0
     only_newer: bool = False
+
+    def on(self, scale: Scale) -> "Candidate":
+        """This candidate with what the cosines of its embedder say instead of them."""
+        if scale == MINILM_SCALE or self.meaning is None:
+            return self
+        fit = scale.fit(self.meaning)
+        likeness = scale.likeness(self.likeness - self.meaning) + fit if self.newer_than else self.likeness
+        return replace(self, meaning=fit, likeness=likeness)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from composer.layers.relevance import SMALL_TALK
 from composer.memory.patterns import extract
-from composer.ports.models import Tokenizer, Vectors
+from composer.ports.models import MINILM_SCALE, Scale, Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.languages import stem
@@ -22,7 +22,7 @@ from composer.text.terms import sentences, terms
 
 MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
 MAX_SUMMARY_SENTENCE_CHARS: Final = 400
-DUPLICATE_COSINE: Final = 0.82  # from which two sentences say the same
+DUPLICATE_LIKENESS: Final = 0.82  # from which two sentences say the same
 MIN_TERMS: Final = 3  # of a sentence that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -101,21 +101,26 @@ def _weight(
 
 
 def extractive_summary(
-    candidates: Sequence[Sentence], vectors: Vectors | None, budget: int, tokenizer: Tokenizer
+    candidates: Sequence[Sentence],
+    vectors: Vectors | None,
+    budget: int,
+    tokenizer: Tokenizer,
+    scale: Scale = MINILM_SCALE,
 ) -> SummaryText:
     """Choose sentences greedily by weight, novelty and length up to `budget` tokens; shown in their original order.
 
-    `vectors` has a row for each candidate; without it sentences are compared by their terms.
+    `vectors` has a row for each candidate, and `scale` says what their cosines say; without them sentences are compared
+    by their terms.
     """
     lines = [attributed_line(sentence.author, sentence.text) for sentence in candidates]
     costs = np.array([tokenizer.count(line) + 1 for line in lines], dtype=np.float64)
-    similarity = _similarity(candidates, vectors)
+    similarity = _similarity(candidates, vectors, scale)
     weights = np.array([sentence.weight for sentence in candidates], dtype=np.float64)
     nearest_chosen, available = np.zeros(len(candidates)), np.ones(len(candidates), dtype=bool)
     chosen: list[int] = []
     left = float(budget)
     while True:
-        available &= (costs <= left) & (nearest_chosen < DUPLICATE_COSINE)
+        available &= (costs <= left) & (nearest_chosen < DUPLICATE_LIKENESS)
         if not available.any():
             break
         gain = np.where(available, weights * (1 - nearest_chosen) / np.sqrt(costs), -1.0)
@@ -139,11 +144,12 @@ def _beginning(line: str, budget: int, tokenizer: Tokenizer) -> str:
 
 
 def _similarity(
-    candidates: Sequence[Sentence], vectors: Vectors | None
+    candidates: Sequence[Sentence], vectors: Vectors | None, scale: Scale
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """The similarity of each pair of sentences, 0 to 1: the cosine of their vectors, else of their sets of terms."""
+    """The similarity of each pair of sentences, 0 to 1: how like their vectors are, else the cosine of their sets of
+    terms."""
     if vectors is not None:
-        return np.clip(vectors.astype(np.float64) @ vectors.T.astype(np.float64), 0.0, 1.0)
+        return np.clip(scale.likeness(vectors.astype(np.float64) @ vectors.T.astype(np.float64)), 0.0, 1.0)
     similarity = np.zeros((len(candidates), len(candidates)))
     for i, one in enumerate(candidates):
         for j, other in enumerate(candidates[:i]):

@@ -114,7 +114,7 @@ class Summariser:
             pass  # the ledger has said so, once
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=for_operator(error))
-        return await in_thread(extractive_summary, candidates, vectors, budget, tokenizer)
+        return await in_thread(extractive_summary, candidates, vectors, budget, tokenizer, self._embedder.scale)
 
     async def _write(
         self,

@@ -195,6 +195,7 @@ class Reader:
         agents = self._agents(request.tenant_id)
         rooms = rooms_by_name(access, readable)
         query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, rooms)
+        query = replace(query, scale=self._embedder.scale)
         now = question.at.astimezone(access.zone or self._zone(request.tenant_id))
         shown = semantic.Shown([question])
         # Who searches by hand gets what fits less well, too, but no noise beside it.
@@ -247,6 +248,7 @@ class Reader:
             agents = self._agents(request.tenant_id)
             rooms = rooms_by_name(access, readable)
             query = search_query(question, request.agent, window.recent, snapshot.vector, agents, rooms)
+            query = replace(query, scale=self._embedder.scale)
             query = await _as_plain(tx, query, kind, access, readable, speakers, since, now)
             in_view = [*(message for message, _ in window.related), *view.messages]
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]

@@ -23,7 +23,7 @@ from composer.text.work import CLEANED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
-# Cosines of a sentence of an answer and a source, measured with minilm on answers in other words
+# Likeness (Scale) of a sentence of an answer and a source, measured with minilm on answers in other words
 # (tests/deep/integration/test_retracted_answers.py).
 MIN_LIKENESS: Final = 0.3  # of a sentence alone, for being made of the source
 MIN_LIKENESS_AFTER: Final = 0.36  # or after its question
@@ -90,7 +90,7 @@ class UsedSources:
         clauses = [clause for sentence in said for clause in _clauses(sentence)]
         texts = [*said, *clauses, *(f"{asked} {sentence}" for sentence in said), asked]
         vectors = await self._embedder.embed([*texts, *chain.from_iterable(own)], account)
-        likeness = vectors[: len(texts)] @ vectors[len(texts) :].T
+        likeness = self._embedder.scale.likeness(vectors[: len(texts)] @ vectors[len(texts) :].T)
         borders = np.cumsum([len(units) for units in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
         alone, of_question = by_source[: len(said) + len(clauses)], by_source[-1]

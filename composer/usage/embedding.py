@@ -6,7 +6,17 @@ from functools import partial
 import numpy as np
 
 from composer.model import Usage
-from composer.ports.models import Embedder, QuestionEmbedder, RemoteEmbedder, Tokenizer, UsageAccount, Vectors
+from composer.ports.models import (
+    MINILM_SCALE,
+    Embedder,
+    MeasuredEmbedder,
+    QuestionEmbedder,
+    RemoteEmbedder,
+    Scale,
+    Tokenizer,
+    UsageAccount,
+    Vectors,
+)
 from composer.repositories.usage import Amount
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
@@ -21,6 +31,11 @@ class EmbeddingMeter:
     def __init__(self, embedder: Embedder, ledger: CallLedger, tokenizer: Callable[[str], Tokenizer]) -> None:
         """`tokenizer` gives the tokenizer of a model by its name."""
         self._embedder, self._ledger, self._tokenizer = embedder, ledger, tokenizer
+
+    @property
+    def scale(self) -> Scale:
+        """What the embedder's cosines say."""
+        return self._embedder.scale if isinstance(self._embedder, MeasuredEmbedder) else MINILM_SCALE
 
     async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
         """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""

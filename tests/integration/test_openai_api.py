@@ -15,8 +15,9 @@ from openai import AsyncOpenAI
 
 from composer.errors import EmptyAnswer, Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
-from composer.ports.models import ChatMessage, Chunk, Image, Tool, ToolCall, whole_text
+from composer.ports.models import MINILM_SCALE, ChatMessage, Chunk, Image, Scale, Tool, ToolCall, whole_text
 from composer.settings import load_settings
+from composer.stores.models import calibration
 from composer.stores.models.configured import configured_chat_model
 from composer.stores.models.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
 from composer.stores.models.openai_embedder import OpenAIEmbedder
@@ -509,6 +510,43 @@ async def test_the_width_is_requested_once_unless_known(server: ModelServer, emb
     assert (await embedder.embed([])).shape == (0, 8)
     assert len(server.requests) == 1
     assert OpenAIEmbedder(server.url, KEY, "text-embedding-3-small").width == 1536
+
+
+async def test_what_the_cosines_of_a_model_say_is_measured_once_and_kept(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, topics = tmp_path / "embedder.json", np.eye(6)
+    known = {
+        text: [2.0, *topics[n // 2].tolist(), (-0.5) ** (n % 2)]
+        for language in calibration.pairs()
+        for n, text in enumerate(language)
+    }
+    monkeypatch.setattr(server, "vector", lambda text: known[text])
+    monkeypatch.setattr(server, "models", None)
+
+    async def scale_of(model: str) -> tuple[Scale, int]:
+        opened, before = OpenAIEmbedder(server.url, KEY, model, width=8, scale_file=file), len(server.requests)
+        await opened.load()
+        await opened.close()
+        return opened.scale, len(server.requests) - before
+
+    measured, requests = await scale_of("one")
+    assert (requests, measured.apart < measured.answered - 0.1) == (3, True)
+    assert await scale_of("one") == (measured, 0)
+    assert await scale_of("another") == (measured, 3), "each model has its own"
+    file.write_text("{", encoding="utf-8")
+    assert await scale_of("another") == (measured, 3)
+
+
+async def test_a_start_goes_on_where_an_api_does_not_answer_about_its_cosines(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.script.extend([Fail(400)])
+    opened = OpenAIEmbedder(server.url, KEY, "test-model", width=8, scale_file=tmp_path / "embedder.json")
+    await opened.load()
+    assert opened.scale == MINILM_SCALE
+    assert not (tmp_path / "embedder.json").exists(), "the next start asks again"
+    await opened.close()
 
 
 async def test_texts_that_an_api_refuses_are_made_valid(server: ModelServer, embedder: OpenAIEmbedder) -> None:

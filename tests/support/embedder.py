@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from composer.ports.models import Embedder, UsageAccount, Vectors
+from composer.ports.models import MINILM_SCALE, Embedder, UsageAccount, Vectors
 from composer.text.terms import terms
 
 WIDTH = 384
@@ -36,6 +36,7 @@ class Unmetered:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self.scale = MINILM_SCALE
 
     async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
         """As the embedder itself."""

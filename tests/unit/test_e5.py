@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from composer.errors import Misconfigured
 from composer.ports.models import UsageAccount, WorkKind
 from composer.settings import Settings
-from composer.stores.models import e5, e5_centres
+from composer.stores.models import calibration, e5
 from composer.stores.models.configured import configured_embedder
 from composer.stores.models.e5 import PASSAGE, QUESTION, MultilingualE5, Pieces
 from composer.stores.models.minilm import without_surrogates
@@ -128,16 +128,29 @@ async def test_a_vector_depends_on_its_text_alone() -> None:
 
 
 @weighed
-def test_the_committed_centres_are_those_of_the_texts() -> None:
-    assert np.abs(e5_centres.centres() - np.load(e5.CENTRES_FILE)).max() < 1e-3
+async def test_an_answer_in_another_language_is_nearer_than_lines_in_the_language_of_the_question() -> None:
+    embedder = MultilingualE5(threads=1)
+    (question,) = await embedder.embed_questions(["Wann kommt der Handwerker wegen der Heizung?"])
+    own = ["Am Freitag ist die Kantine zu.", "Das Logo ist jetzt blau.", "Wir treffen uns um neun im Foyer."]
+    likeness = (await embedder.embed(["Сантехник придёт во вторник чинить отопление.", *own])) @ question
+    assert int(likeness.argmax()) == 0
+    embedder.close()
 
 
-def test_the_texts_are_of_many_languages_and_complete() -> None:
-    lines = e5_centres.TEXTS_FILE.read_text(encoding="utf-8").splitlines()
-    rows = [line.split("|") for line in lines if not line.startswith("#")]
-    assert len({row[0] for row in rows}) == len(rows) >= 25
-    assert {len(row) for row in rows} == {17}
-    assert len(e5_centres.texts()) == 16 * len(rows)
+@weighed
+def test_the_committed_frame_and_scale_are_those_of_the_texts() -> None:
+    """The frame is compared by what it takes off: directions of nearly equal weight may be turned among each other."""
+    questions, others = raw = calibration.raw_vectors()
+    made, kept = calibration.frame(*raw), np.load(e5.FRAME_FILE)
+    assert np.abs(made[:2] - kept[:2]).max() < 1e-3
+    assert np.abs(kept[2:] @ kept[2:].T - np.eye(calibration.LANGUAGE_DIRECTIONS)).max() < 1e-5
+    assert np.linalg.norm(made[2:12] @ kept[2:].T, axis=1).min() > 0.99
+    model = e5.loaded()
+    asked = np.stack([[model.framed(text, 0) for text in language[:12:2]] for language in questions])
+    said = np.stack([[model.framed(text, 1) for text in language[1:12:2]] for language in others])
+    measured = calibration.scale(asked, said)
+    for name in ("apart", "answered", "strange"):
+        assert getattr(measured, name) == pytest.approx(getattr(e5.E5_SCALE, name), abs=0.011)
 
 
 async def test_what_is_searched_with_is_embedded_as_a_question_and_nothing_else_is() -> None:

@@ -17,7 +17,7 @@ from composer.memory.rules import (
     judge,
     paraphrase_merges,
 )
-from composer.memory.wording import PARAPHRASE_COSINE, contradicts, paraphrases, repeats
+from composer.memory.wording import PARAPHRASE_LIKENESS, contradicts, paraphrases, repeats
 from composer.repositories.memories import StoredMemory
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -157,7 +157,7 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_stored_memories(texts: li
 def test_a_statement_in_other_words_is_a_paraphrase(one: str, other: str) -> None:
     assert paraphrases(one, other, 0.93)
     assert paraphrases(other, one, 0.93)
-    assert not paraphrases(one, other, PARAPHRASE_COSINE - 0.01), "vectors below the threshold make no paraphrase"
+    assert not paraphrases(one, other, PARAPHRASE_LIKENESS - 0.01), "vectors below the threshold make no paraphrase"
 
 
 @pytest.mark.parametrize(

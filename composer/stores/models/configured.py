@@ -32,6 +32,7 @@ from composer.stores.models.tokens import tokenizer_for
 from composer.turn.tool_servers import ServerRules, ToolServers
 
 TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
+SCALE_FILE: Final = "embedder.json"  # in the data folder: what was measured of the model at an API
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
 
@@ -99,7 +100,8 @@ def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
         raise Misconfigured(
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
         )
-    return OpenAIEmbedder(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.embedder)
+    url, file = settings.openai_base_url or DEFAULT_BASE_URL, settings.home / SCALE_FILE
+    return OpenAIEmbedder(url, _key(settings), settings.embedder, scale_file=file)
 
 
 def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:

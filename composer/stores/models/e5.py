@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
-from composer.ports.models import Vectors
+from composer.ports.models import Scale, Vectors
 from composer.stores.models.minilm import (
     POSITIONS,
     TYPES,
@@ -34,7 +34,9 @@ E5_NAME: Final = "e5"
 FILE: Final = "e5-small-q4.bin"
 MAGIC: Final = b"E5S1"
 GRAPH_FILE: Final = Path(__file__).with_name("e5.onnx")
-CENTRES_FILE: Final = Path(__file__).with_name("e5_centres.npy")  # of questions and of other texts, shape (2, WIDTH)
+# Where its vectors lie, and what their cosines say: as calibration.py measures both.
+FRAME_FILE: Final = Path(__file__).with_name("e5_frame.npy")
+E5_SCALE: Final = Scale(apart=-0.10, answered=0.14, strange=0.05)
 E5_LAYERS: Final = 12
 # The model was trained with one of these before every text: a question finds what answers it and not what is like it.
 QUESTION: Final = "query: "
@@ -223,7 +225,8 @@ class _LoadedE5:
     def __init__(self, file: Path) -> None:
         self._weights = PackedWeights(file)
         self._network = Network(GRAPH_FILE.read_bytes(), self._weights.values(), self._weights.positions())
-        self._centres: NDArray[np.float32] = np.load(CENTRES_FILE)
+        frame: NDArray[np.float32] = np.load(FRAME_FILE)
+        self._middles, self._languages = frame[:2], frame[2:]
 
     def raw_vector(self, text: str) -> NDArray[np.float32]:
         """The vector of a text that begins with QUESTION or PASSAGE as the model gives it, with length 1: any two have
@@ -232,9 +235,14 @@ class _LoadedE5:
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The unit vector of a text that begins with QUESTION or PASSAGE, shape (WIDTH,), seen from the middle of many
-        languages (composer/stores/models/calibration.txt), so that texts that have nothing to do with each other are at
-        about 0. The same text always gives the same bits."""
-        off = self.raw_vector(text) - self._centres[0 if text.startswith(QUESTION) else 1]
+        languages and without what tells them apart (composer/stores/models/calibration.py): texts are as near as what
+        they say is, in whatever language. The same text always gives the same bits."""
+        return self.framed(self.raw_vector(text), 0 if text.startswith(QUESTION) else 1)
+
+    def framed(self, raw: NDArray[np.float32], middle: int) -> NDArray[np.float32]:
+        """A raw vector in the frame; `middle` is 0 for a question and 1 for another text."""
+        off = raw - self._middles[middle]
+        off -= (self._languages @ off) @ self._languages
         vector: NDArray[np.float32] = off / np.linalg.norm(off)
         return vector
 
@@ -263,6 +271,11 @@ class MultilingualE5(MiniLM):
     def name(self) -> str:
         """`e5`."""
         return E5_NAME
+
+    @property
+    def scale(self) -> Scale:
+        """As measured on texts in 29 languages."""
+        return E5_SCALE
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """As `MiniLM.embed`, of texts that are searched."""

@@ -1,17 +1,28 @@
 """Embedding models at an OpenAI-compatible API."""
 
+import asyncio
+import json
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
-from composer.errors import Misconfigured, Unavailable
+from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Usage
-from composer.ports.models import EmbeddingResult, Vectors
+from composer.ports.models import MINILM_SCALE, EmbeddingResult, Scale, Vectors
+from composer.stores.models import calibration
 from composer.stores.models.openai_connection import ApiSubject, OpenAIConnection
 from composer.text.completions import count_of
 
+logger = structlog.get_logger()
+
+SCALE_SECONDS: Final = 60.0  # at most, to measure what the cosines of a model say
 EMBEDDING_BATCH = 128  # texts of one request; the API accepts at most 2,048
 MAX_TEXT_BYTES = 8000  # of a text to embed: no byte-level tokenizer makes more than 8,191 tokens of it
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
@@ -21,13 +32,21 @@ class OpenAIEmbedder:
     """An embedding model at an OpenAI-compatible API. Each text is cut at 8,000 bytes."""
 
     def __init__(
-        self, base_url: str, api_key: str, model: str, width: int | None = None, timeout: float = 30.0
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        width: int | None = None,
+        timeout: float = 30.0,
+        scale_file: Path | None = None,
     ) -> None:
-        """`load` asks the server for `width` if it is neither passed nor known; `timeout` is in seconds per request."""
+        """`load` asks the server for `width` if it is neither passed nor known; `timeout` is in seconds per request.
+        In `scale_file` is kept what was measured of the model's cosines; without it nothing is measured."""
         self._connection = OpenAIConnection(base_url, api_key, timeout)
         self._model = model
         self._width = width or KNOWN_WIDTHS.get(model.rsplit("/", 1)[-1])
         self._subject = ApiSubject(self._connection.host, model, "NEXUS_EMBEDDER")
+        self._scale_file, self._scale = scale_file, MINILM_SCALE
 
     @property
     def name(self) -> str:
@@ -42,14 +61,40 @@ class OpenAIEmbedder:
         return self._width
 
     @property
+    def scale(self) -> Scale:
+        """As measured by `load`, else that of MiniLM."""
+        return self._scale
+
+    @property
     def batch_size(self) -> int:
         """The most texts that one request may have."""
         return EMBEDDING_BATCH
 
     async def load(self) -> None:
-        """Find out the width, by embedding one word, unless it is known. Raises as `embed`."""
+        """Find out the width, by embedding one word, unless it is known, and what the cosines of the model say, by
+        embedding some hundred short texts, unless that is kept from before. Raises as `embed`; where the API does not
+        answer about the cosines, the next start asks again."""
+        await self._find_width()
+        if self._scale_file is not None:
+            kept = await asyncio.to_thread(_kept_scale, self._scale_file, self._model)
+            self._scale = kept or await self._measured(self._scale_file)
+
+    async def _find_width(self) -> None:
         if self._width is None:
             self._width = (await self.request(["width"])).vectors.shape[1]
+
+    async def _measured(self, file: Path) -> Scale:
+        pairs = calibration.pairs()
+        try:
+            async with asyncio.timeout(SCALE_SECONDS):
+                vectors = await self.embed([text for language in pairs for text in language])
+        except (NexusError, TimeoutError) as error:
+            logger.warning("embedder.not_measured", error=for_operator(error))
+            return MINILM_SCALE
+        by_language = vectors.reshape(len(pairs), -1, self.width)
+        measured = calibration.scale(by_language[:, ::2], by_language[:, 1::2])
+        await asyncio.to_thread(_keep_scale, file, self._model, measured)
+        return measured
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
@@ -57,7 +102,7 @@ class OpenAIEmbedder:
         Raises Unavailable when the server does not answer or its vectors are unusable; Misconfigured when it refuses
         the key or the model, or when its vectors have another width than this embedder.
         """
-        await self.load()
+        await self._find_width()
         parts = [np.empty((0, self.width), dtype=np.float32)]
         for start in range(0, len(texts), EMBEDDING_BATCH):
             parts.append((await self.request(texts[start : start + EMBEDDING_BATCH])).vectors)
@@ -99,6 +144,20 @@ class OpenAIEmbedder:
         # Servers that are only like the API leave the usage out, or a field of it.
         tokens = getattr(answer.usage, "prompt_tokens", None)
         return vectors, Usage(count_of(tokens) or 0)
+
+
+def _kept_scale(file: Path, model: str) -> Scale | None:
+    """What was measured of a model before; None where nothing is kept of it."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return Scale(**kept["scale"]) if kept["model"] == model else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _keep_scale(file: Path, model: str, scale: Scale) -> None:
+    with suppress(OSError):  # then the next start measures again
+        file.write_text(json.dumps({"model": model, "scale": asdict(scale)}), encoding="utf-8")
 
 
 def _embeddable_text(text: str) -> str:
