@@ -11,7 +11,7 @@ from composer.layers.ranking import authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
 from composer.text.languages import stem
-from composer.text.terms import STOP_WORDS, folded
+from composer.text.terms import STOP_WORDS, folded, tongue
 
 # The best candidate's cosine plus half of the share of the question's rare words that it holds. The bound cuts off nine
 # tenths of the unanswerable questions that were asked in rooms of LoCoMo and of IRC (tests/bench/relevance.py).
@@ -20,6 +20,7 @@ WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its
 # What one line of a passage of many says is less like a question than a short text that says it.
 PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
+FOREIGN_FIT: Final = 0.15  # for a text in another language than the question's: no word can be in both
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
@@ -104,6 +105,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     content = " ".join(word for word in _words(question.casefold()) if word not in STOP_WORDS)
     authors = authors_named((candidate.item.author for candidate in candidates), content)
     scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
+    asked_in = tongue(question[:MAX_RELEVANT_CHARS])
     bound = MIN_FIT * scale - (NAMED_FIT if authors.difference(names) else 0.0)
 
     def fit(candidate: Candidate) -> float:
@@ -114,7 +116,12 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         share = _share(matched_words, rarities)
         of_passage = candidate.item.passage and _share(candidate.matched, rarities) >= MIN_PASSAGE_SHARE
         meaning = candidate.meaning if candidate.meaning is None or not of_passage else candidate.meaning + PASSAGE_FIT
-        return share if meaning is None else meaning + WORDS_SHARE * share
+        if meaning is None:
+            return share
+        fitting = meaning + WORDS_SHARE * share
+        if not matched_words and bound - FOREIGN_FIT <= fitting < bound and tongue(candidate.item.text) != asked_in:
+            fitting += FOREIGN_FIT
+        return fitting
 
     return any(fit(candidate) >= bound for candidate in candidates)
 

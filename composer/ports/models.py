@@ -19,28 +19,26 @@ TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole pr
 
 Vectors = NDArray[np.float32]
 _Cosine = TypeVar("_Cosine", float, NDArray[np.float32], NDArray[np.float64])
-# The scale on which everything is decided that a cosine decides, whatever the embedder: where on it is the mean of
-# questions and lines that do not answer them, of questions and lines that do, and of lines about different things. The
-# same text is at 1. These are the mean cosines of MiniLM in English (composer/stores/models/calibration.py).
+# The scale on which everything is decided that a cosine decides, whatever the embedder: the mean of questions and lines
+# that do not answer them, how far those are from it (standard deviation), and the mean of lines about different things.
+# The same text is at 1. These are MiniLM's cosines in English (composer/stores/models/calibration.py).
 APART: Final = 0.08
-ANSWERED: Final = 0.38
+SPREAD: Final = 0.07
 STRANGE: Final = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """What the cosines of an embedder say: each has a band of its own. The fields are what the embedder has where the
-    common scale has APART, ANSWERED and STRANGE."""
+    common scale has APART, SPREAD and STRANGE: by what fits by chance it is told what does not."""
 
     apart: float = APART
-    answered: float = ANSWERED
+    spread: float = SPREAD
     strange: float = STRANGE
 
     def fit(self, cosine: float) -> float:
         """How well a text fits a question, by their cosine."""
-        if cosine > self.answered:
-            return ANSWERED + (cosine - self.answered) * (1 - ANSWERED) / (1 - self.answered)
-        return APART + (cosine - self.apart) * (ANSWERED - APART) / (self.answered - self.apart)
+        return APART + (cosine - self.apart) * SPREAD / self.spread
 
     def likeness(self, cosine: _Cosine) -> _Cosine:
         """How much two texts say the same, by their cosine; of many pairs at once, by an array of any shape."""

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
@@ -12,6 +13,7 @@ MAX_TERM_CHARS: Final = 64
 MAX_TERMS: Final = 2000  # of one text, where nothing else is said
 MAX_INDEXED_CHARS: Final = 120_000  # the rest of a longer text is ignored
 MAX_QUERY_TERMS: Final = 32
+MAX_TONGUE_CHARS: Final = 400  # by which it is told what a text is written in
 MAX_TERM_NAME_CHARS: Final = 80  # of a name in a mention
 
 _STOP = """
@@ -170,6 +172,20 @@ def _all_terms(text: str, searched: bool) -> Iterator[str]:
         for camel in _CAMEL.finditer(text):
             for hump in _HUMP.findall(camel.group()):
                 yield from _terms_of_word(hump.lower(), language, searched)
+
+
+def tongue(text: str) -> str:
+    """What a text is written in, as far as two texts can share words: a script or, among Latin letters, the language
+    (English in doubt)."""
+    beginning = text[:MAX_TONGUE_CHARS]
+    if not beginning.isascii():
+        letters = [letter for letter in beginning if letter.isalpha()]
+        scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters if letter >= "\u0370")
+        if 2 * scripts.total() >= len(letters) > 0:
+            # Japanese is in three scripts, one of them that of Chinese.
+            return "HIRAGANA" if scripts["HIRAGANA"] or scripts["KATAKANA"] else scripts.most_common(1)[0][0]
+    plain = _CONTRACTION.sub("", _as_indexed(beginning))
+    return language_of(set(_PART.findall(plain)), STOP_WORDS)
 
 
 def terms(text: str, limit: int = MAX_TERMS, *, searched: bool = False) -> list[str]:

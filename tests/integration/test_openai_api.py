@@ -517,7 +517,7 @@ async def test_what_the_cosines_of_a_model_say_is_measured_once_and_kept(
 ) -> None:
     file, topics = tmp_path / "embedder.json", np.eye(6)
     known = {
-        text: [2.0, *topics[n // 2].tolist(), (-0.5) ** (n % 2)]
+        text: [2.0 + (n > 5), *topics[n // 2].tolist(), (-0.5) ** (n % 2)]
         for language in calibration.pairs()
         for n, text in enumerate(language)
     }
@@ -531,7 +531,7 @@ async def test_what_the_cosines_of_a_model_say_is_measured_once_and_kept(
         return opened.scale, len(server.requests) - before
 
     measured, requests = await scale_of("one")
-    assert (requests, measured.apart < measured.answered - 0.1) == (3, True)
+    assert (requests, measured.apart > 0.5) == (3, True)
     assert await scale_of("one") == (measured, 0)
     assert await scale_of("another") == (measured, 3), "each model has its own"
     file.write_text("{", encoding="utf-8")

@@ -145,11 +145,8 @@ def test_the_committed_frame_and_scale_are_those_of_the_texts() -> None:
     assert np.abs(made[:2] - kept[:2]).max() < 1e-3
     assert np.abs(kept[2:] @ kept[2:].T - np.eye(calibration.LANGUAGE_DIRECTIONS)).max() < 1e-5
     assert np.linalg.norm(made[2:12] @ kept[2:].T, axis=1).min() > 0.99
-    model = e5.loaded()
-    asked = np.stack([[model.framed(text, 0) for text in language[:12:2]] for language in questions])
-    said = np.stack([[model.framed(text, 1) for text in language[1:12:2]] for language in others])
-    measured = calibration.scale(asked, said)
-    for name in ("apart", "answered", "strange"):
+    measured = calibration.scale_in_frame(questions, others)
+    for name in ("apart", "spread", "strange"):
         assert getattr(measured, name) == pytest.approx(getattr(e5.E5_SCALE, name), abs=0.011)
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -104,6 +105,17 @@ def found(
 ) -> bool:
     terms = {f"term{n}": rarity for n, rarity in enumerate(rarities)}
     return fits(Found(list(candidates), terms, items), question, AGENT)
+
+
+def test_a_text_in_another_language_needs_no_word_in_common() -> None:
+    def said(text: str, meaning: float) -> bool:
+        one = candidate(1, meaning=meaning)
+        return found([replace(one, item=replace(one.item, text=text))], [5.0], "when is the plumber coming?")
+
+    assert said("Сантехник придёт в четверг.", 0.35)
+    assert said("Der Klempner kommt am Donnerstag und nicht morgen.", 0.35)
+    assert not said("Сантехник придёт в четверг.", 0.25), "which has nothing to do with it"
+    assert not said("the electrician is here on Thursday", 0.35), "this would share a word with it"
 
 
 def test_in_a_small_scope_less_is_enough() -> None:

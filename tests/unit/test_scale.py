@@ -9,12 +9,12 @@ import pytest
 from composer.layers.relevance import fits
 from composer.memory.wording import PARAPHRASE_LIKENESS
 from composer.model import Item, Visibility
-from composer.ports.models import ANSWERED, APART, MINILM_SCALE, STRANGE, Scale
+from composer.ports.models import APART, MINILM_SCALE, SPREAD, STRANGE, Scale
 from composer.repositories.recall import Candidate, Found
 from composer.stores.models import calibration
 from composer.stores.models.minilm import MiniLM
 
-NARROW = Scale(apart=0.70, answered=0.80, strange=0.75)  # as some models at APIs are
+NARROW = Scale(apart=0.70, spread=0.02, strange=0.75)  # as some models at APIs are
 
 
 def candidate(meaning: float | None, likeness: float = 0.0, newer_than: str = "") -> Candidate:
@@ -31,10 +31,9 @@ def candidate(meaning: float | None, likeness: float = 0.0, newer_than: str = ""
 
 
 def test_the_marks_of_an_embedder_are_those_of_the_scale() -> None:
-    for own in (NARROW, Scale(apart=-0.10, answered=0.14, strange=0.05)):
+    for own in (NARROW, Scale(apart=0.08, spread=0.08, strange=0.20)):
         assert own.fit(own.apart) == pytest.approx(APART)
-        assert own.fit(own.answered) == pytest.approx(ANSWERED)
-        assert own.fit(1.0) == pytest.approx(1.0)
+        assert own.fit(own.apart + own.spread) == pytest.approx(APART + SPREAD)
         assert own.likeness(own.strange) == pytest.approx(STRANGE)
         assert own.likeness(1.0) == pytest.approx(1.0)
         assert own.likeness(own.cosine(PARAPHRASE_LIKENESS)) == pytest.approx(PARAPHRASE_LIKENESS)
@@ -49,7 +48,7 @@ async def test_the_scale_is_that_of_minilm_in_english() -> None:
     vectors = (await embedder.embed([text for language in pairs for text in language])).reshape(len(pairs), -1, 384)
     embedder.close()
     measured = calibration.scale(vectors[:, ::2], vectors[:, 1::2])
-    for name in ("apart", "answered", "strange"):
+    for name in ("apart", "spread", "strange"):
         assert getattr(measured, name) == pytest.approx(getattr(MINILM_SCALE, name), abs=0.015)
     assert candidate(0.123).on(MINILM_SCALE).meaning == 0.123
     assert MINILM_SCALE.likeness(0.123) == 0.123
@@ -65,8 +64,8 @@ def test_a_question_that_nothing_answers_finds_nothing_with_an_embedder_whose_co
 
 
 def test_what_is_newer_is_as_like_as_the_scale_says() -> None:
-    read = candidate(NARROW.answered, NARROW.answered + 1.0, newer_than="x").on(NARROW)
-    assert read.likeness == pytest.approx(ANSWERED + 1.0)
+    read = candidate(NARROW.apart, NARROW.apart + 1.0, newer_than="x").on(NARROW)
+    assert read.likeness == pytest.approx(APART + 1.0)
     assert candidate(None).on(NARROW).meaning is None, "what has no vector yet has no meaning"
 
 

@@ -15,6 +15,7 @@ from composer.text.terms import (
     query_terms,
     sentences,
     terms,
+    tongue,
     with_plain_mentions,
 )
 
@@ -173,3 +174,21 @@ def test_splitting_into_sentences_loses_only_white_space(text: str) -> None:
 )
 def test_a_mention_becomes_the_name_unless_it_is_an_agent(text: str, plain: str) -> None:
     assert with_plain_mentions(text, ["nexus", "Nexus Two", ""]) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "written_in"),
+    [
+        *(("the plumber is here", "english"), ("Lisbon", "english"), ("", "english"), ("42 \u2192 7", "english")),
+        *(("Der Klempner kommt nicht.", "german"), ("el fontanero no viene con nosotros", "spanish")),
+        *(
+            ("Сантехник придёт", "CYRILLIC"),
+            ("水管工来了", "CJK"),
+            ("木曜日に来ます", "HIRAGANA"),
+            ("서버가 느려요", "HANGUL"),
+        ),
+        ("wir deployen nicht mit сервер, sondern mit dem anderen", "german"),
+    ],
+)
+def test_what_a_text_is_written_in(text: str, written_in: str) -> None:
+    assert tongue(text) == written_in

@@ -169,6 +169,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "languages.stems": lambda text: [languages.stems(word, "german") for word in text.split()],
     "terms.folded": terms.folded,
     "terms.terms": terms.terms,
+    "terms.tongue": terms.tongue,
     "terms.query_terms": lambda text: terms.query_terms(text, {text[:9]}),
     "terms.with_plain_mentions": lambda text: terms.with_plain_mentions(text, {text[:20], "bob"}),
     "first_person.in_first_person": lambda text: first_person.in_first_person(text, {text[:9]}, {text[9:18]}),

@@ -22,7 +22,7 @@ PAIRS: Final = 6  # questions of a language, each with what answers it; small ta
 LANGUAGE_DIRECTIONS: Final = 20  # of the differences between 29 languages; more change nothing
 LEAST_KNOWN: Final = 0.6  # of a language's questions that are nearest to their own answers: the embedder knows it
 
-LEAST_GAP: Final = 0.03  # between the mean cosines of what answers a question and of what does not
+LARGEST_MEAN: Final = 0.99  # of lines about different things
 
 
 def texts() -> list[list[str]]:
@@ -50,17 +50,39 @@ def frame(questions: Vectors, others: Vectors) -> Vectors:
 
 def scale(questions: Vectors, others: Vectors) -> Scale:
     """What the cosines of an embedder say in the languages that it knows (where it knows none: in all of them). The
-    arguments are the vectors of questions, and of what answers them, shape (languages, PAIRS, width)."""
+    arguments are the vectors of questions, and of what answers them, shape (languages, questions, width)."""
     cosines = np.einsum("lqd,lad->lqa", questions, others)
-    known = (cosines.argmax(axis=2) == np.arange(PAIRS)).mean(axis=1) >= LEAST_KNOWN
+    own = np.eye(cosines.shape[1], dtype=bool)
+    known = (cosines.argmax(axis=2) == np.arange(len(own))).mean(axis=1) >= LEAST_KNOWN
     known = known if known.any() else np.full_like(known, fill_value=True)
-    own = np.eye(PAIRS, dtype=bool)
-    lines = np.einsum("lad,lbd->lab", others, others)[known]
-    means = (cosines[known][:, ~own], cosines[known][:, own], lines[:, ~own])
-    apart, answered, strange = (round(float(each.mean()), 2) for each in means)
-    if answered - apart < LEAST_GAP or max(answered, strange) >= 1:
+    apart, strange = cosines[known][:, ~own], np.einsum("lad,lbd->lab", others, others)[known][:, ~own]
+    spread = round(float(apart.std()), 2)
+    if not spread or strange.mean() >= LARGEST_MEAN:
         return MINILM_SCALE  # it tells nothing apart
-    return Scale(apart, answered, strange)
+    return Scale(round(float(apart.mean()), 2), spread, round(float(strange.mean()), 2))
+
+
+def scale_in_frame(questions: Vectors, others: Vectors) -> Scale:
+    """As `scale`, of vectors as `frame` takes them, seen in a frame of other texts than those that are measured: in its
+    own frame texts are further from each other than texts are."""
+    width = questions.shape[2]
+    halves = [[n for n in range(questions.shape[1]) if n // 2 % 2 == half] for half in (0, 1)]
+    asked, said = [], []
+    for measured, framing in (halves, halves[::-1]):
+        made = frame(questions[:, framing], others[:, framing])
+        pairs = [n for n in measured if n < 2 * PAIRS]
+        asked.append(in_frame(questions[:, [n for n in pairs if n % 2 == 0]].reshape(-1, width), made, 0))
+        said.append(in_frame(others[:, [n for n in pairs if n % 2 == 1]].reshape(-1, width), made, 1))
+    by_language = [np.concatenate([half.reshape(len(questions), -1, width) for half in each]) for each in (asked, said)]
+    return scale(*by_language)
+
+
+def in_frame(vectors: Vectors, made: Vectors, middle: int) -> Vectors:
+    """Vectors, shape (texts, width), seen in a frame; `middle` is 0 for questions and 1 for other texts."""
+    off = vectors - made[middle]
+    off -= off @ made[2:].T @ made[2:]
+    units: Vectors = off / np.linalg.norm(off, axis=1, keepdims=True)
+    return units
 
 
 def raw_vectors() -> tuple[Vectors, Vectors]:

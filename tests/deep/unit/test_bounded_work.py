@@ -145,6 +145,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "without_notices": lambda text: notices.without_notices(f"{text} To undo it: /nexus forget item "),
     "look": names.looks,
     "terms": terms.terms,
+    "tongue": terms.tongue,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),
     "in_first_person": lambda text: first_person.in_first_person(text, {"a b", text[:200]}, {"c"}),
     "with_plain_mentions": lambda text: terms.with_plain_mentions(text, {"a b", text[:200]}),
