@@ -70,7 +70,7 @@ def test_what_is_newer_is_as_like_as_the_scale_says() -> None:
 
 
 def test_an_embedder_that_tells_nothing_apart_is_taken_as_minilm() -> None:
-    same = np.ones((3, calibration.PAIRS, 4), dtype=np.float32) / 2
+    same = np.full((3, calibration.PAIRS, 4), 0.5, dtype=np.float32)
     assert calibration.scale(same, same) == MINILM_SCALE
 
 
