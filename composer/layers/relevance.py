@@ -20,7 +20,10 @@ WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its
 # What one line of a passage of many says is less like a question than a short text that says it.
 PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
-FOREIGN_FIT: Final = 0.15  # for a text in another language than the question's: no word can be in both
+# For a text in another language than the question's, as no word can be in both. Only for questions with their mark:
+# greetings and thanks are like each other in all languages.
+FOREIGN_FIT: Final = 0.15
+_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
@@ -105,6 +108,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     content = " ".join(word for word in _words(question.casefold()) if word not in STOP_WORDS)
     authors = authors_named((candidate.item.author for candidate in candidates), content)
     scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
+    asks = question.rstrip().endswith(_QUESTION_MARKS)
     asked_in = tongue(question[:MAX_RELEVANT_CHARS])
     bound = MIN_FIT * scale - (NAMED_FIT if authors.difference(names) else 0.0)
 
@@ -119,9 +123,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         if meaning is None:
             return share
         fitting = meaning + WORDS_SHARE * share
-        if not matched_words and bound - FOREIGN_FIT <= fitting < bound and tongue(candidate.item.text) != asked_in:
-            fitting += FOREIGN_FIT
-        return fitting
+        near = bound - FOREIGN_FIT <= fitting < bound and not matched_words
+        return fitting + FOREIGN_FIT if near and asks and tongue(candidate.item.text) != asked_in else fitting
 
     return any(fit(candidate) >= bound for candidate in candidates)
 

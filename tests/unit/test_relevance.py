@@ -108,13 +108,14 @@ def found(
 
 
 def test_a_text_in_another_language_needs_no_word_in_common() -> None:
-    def said(text: str, meaning: float) -> bool:
+    def said(text: str, meaning: float, question: str = "when is the plumber coming?") -> bool:
         one = candidate(1, meaning=meaning)
-        return found([replace(one, item=replace(one.item, text=text))], [5.0], "when is the plumber coming?")
+        return found([replace(one, item=replace(one.item, text=text))], [5.0], question)
 
     assert said("Сантехник придёт в четверг.", 0.35)
     assert said("Der Klempner kommt am Donnerstag und nicht morgen.", 0.35)
     assert not said("Сантехник придёт в четверг.", 0.25), "which has nothing to do with it"
+    assert not said("Vielen Dank, das ist nett von dir", 0.35, "cheers mate"), "thanks are alike in all languages"
     assert not said("the electrician is here on Thursday", 0.35), "this would share a word with it"
 
 
