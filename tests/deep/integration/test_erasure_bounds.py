@@ -109,6 +109,18 @@ async def test_erasing_a_project_leaves_the_dms_that_chose_it(harness: AppHarnes
     assert (await find_remains(settings, "zqroom", "zqdm")).keys() == {"zqdm"}
 
 
+async def test_erasing_a_project_takes_the_threads_of_its_rooms(harness: AppHarness, settings: Settings) -> None:
+    await harness.say("carol", "before the project zqbefore", thread="t1", **ROOM)
+    await harness.command("carol", "/nexus project create apollo", **ROOM)
+    await harness.command("carol", "/nexus project assign apollo --yes", **ROOM)
+    await harness.say("carol", "in the room zqroom", **ROOM)
+    await harness.say("carol", "in the thread zqthread", thread="t2", **ROOM)
+    await harness.say("carol", "elsewhere zqother", room="attic", thread="t3")
+    await make_admin(harness, "carol")
+    await harness.command("carol", "/nexus erase project apollo --yes", **ROOM)
+    assert (await find_remains(settings, "zqbefore", "zqroom", "zqthread", "zqother")).keys() == {"zqother"}
+
+
 async def make_admin(harness: AppHarness, user: str) -> None:
     at = harness.workspace()
     async with harness.app.database.transaction(at.tenant_id) as tx:
