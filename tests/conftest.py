@@ -53,7 +53,6 @@ LONGEST_FILES = (
     "deep/integration/",
     "integration/test_tool_servers.py",
     "property/test_worlds.py",
-    "e2e/test_bad_input.py",
     "integration/test_plain_questions.py",
     "integration/test_documents.py",
     "integration/test_jobs.py",

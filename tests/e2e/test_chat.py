@@ -76,23 +76,6 @@ def test_a_terminal_shows_a_conversation(program: Program) -> None:
     assert terminal.process.exitstatus == 0
 
 
-def test_a_narrow_terminal_shows_lines_that_fit_it(program: Program) -> None:
-    terminal = Terminal(program, 64)
-    try:
-        terminal.process.expect_exact("You are talking to Nexus")
-        assert "3 December" in " ".join(terminal.type("when is the launch?").split())
-        for typed, words in (("/why --details", "It is close in meaning"), ("/help", "In the terminal also:")):
-            shown = terminal.type(typed)
-            lines = [line.rstrip() for line in shown.replace("\r", "").split("\n")]
-            assert words in " ".join(shown.split())
-            assert typed != "/why --details" or "\nTurn " in shown
-            assert max(len(line) for line in lines if not line.startswith("alice @nexus>")) <= 64 + 8
-        terminal.process.send("/quit\r")
-        terminal.process.expect(pexpect.EOF)
-    finally:
-        terminal.process.close()
-
-
 def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
     ran = program.run(
         *("chat", "--sample", "--room", "general", "--as", "carol"),

@@ -2,9 +2,6 @@
 very same sentence before, or nobody has. Computations are counted, so no clock is involved."""
 
 import asyncio
-import contextlib
-import gc
-import types
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +18,6 @@ from composer.stores.models import minilm, tokens
 from composer.text import names
 from composer.text.caches import OwnedCache
 from tests.support.api import bearer, key_of
-from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness
 from tests.support.mcp_clients import MODES, called, mcp_client
 from tests.support.waiting import TIMEOUT_SECONDS, until
@@ -33,6 +29,7 @@ KNOWN: Final = "I resign on the third of December, case zqalpha: how do I tell t
 UNKNOWN: Final = "I resign on the ninth of November, case zqomega: how do I tell the board?"
 WARM: Final = "I resign on the sixth of February, case zqkappa: how do I tell the board?"
 OTHER: Final = "umbrella"  # the workspace of another organisation
+NOTED_SOON: Final = ("operations_add", "credential_used")  # counts and last uses, stored beside requests
 
 
 @pytest.fixture
@@ -213,70 +210,3 @@ async def test_a_process_empties_its_caches_when_another_one_erases_or_can_not_b
     kept.put("room:1", KNOWN)
     await raw.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     await until(lambda: len(kept) == 0)
-
-
-# Written backwards, so that this test itself holds neither; nor may another one write them.
-WORD: Final = "flehskoobqz"
-WHO: Final = "drawetsqz"
-
-
-def holders() -> list[str]:
-    """The objects of this process that hold a text with one of the two words, by type, and the text. What runs is left
-    out."""
-    words = (WORD[::-1], WHO[::-1])
-    gc.unfreeze()
-    gc.collect()
-    found = []
-    for each in gc.get_objects():
-        if each is words or isinstance(each, types.FrameType | types.CoroutineType):
-            continue
-        for held in gc.get_referents(each):
-            text = held.decode("utf-8", "replace") if isinstance(held, bytes | bytearray) else held
-            if isinstance(text, str) and any(word in text for word in words):
-                found.append(f"{type(each).__name__}: {text[:80]!r}")
-    gc.freeze()
-    return found
-
-
-NOTED_SOON: Final = ("operations_add", "credential_used")  # counts and last uses, stored beside requests
-
-
-async def test_no_object_of_the_process_holds_what_was_forgotten(
-    harness: AppHarness, client: httpx2.AsyncClient, model: Model
-) -> None:
-    """Not in a cache of ours, nor of a library that has read it: dates, links, names, tokens, patterns."""
-
-    async def say(text: str, **place: str) -> None:
-        await harness.say(WHO[::-1], text.replace("WORD", WORD[::-1]), **place)
-
-    async def command(text: str) -> None:
-        await harness.command(WHO[::-1], text.replace("WORD", WORD[::-1]), dm="nexus")
-
-    async def post(path: str, **body: str) -> None:
-        sent = {name: text.replace("WORD", WORD[::-1]) for name, text in body.items()}
-        answer = await client.post(path, json=sent, headers=bearer(key))
-        assert answer.status_code < 300
-
-    key = await key_of(harness, WHO[::-1])
-    await say("remind me on Friday at 17:00 about WORD", dm="nexus")
-    await say("@nexus what of two WORD yesterday? see https://WORD.example.com/x", room="general")
-    await say("I prefer three WORD tea, and we decided that WORD ships on 12 June", dm="nexus")
-    await command("/nexus fact set WORD.code WORDfour")
-    await command("/nexus memories WORD")
-    await post("/v1/entries", content="a note of five WORD", title="WORD")
-    await post("/v1/query", question="what about six WORD?")
-    await post("/v1/chat", content="what about seven WORD?", session="s1")
-    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    assert holders(), "it is found where it is held: by what the model was shown, for one"
-    await command("/nexus forget everything --yes")
-    for record in (harness.delivery.replies, harness.delivery.chunks, model.shown):
-        record.clear()
-    left: list[str] = []
-
-    def is_gone() -> bool:
-        left[:] = holders()
-        return not left
-
-    with contextlib.suppress(TimeoutError):
-        await until(is_gone)
-    assert left == []

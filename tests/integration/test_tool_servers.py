@@ -18,10 +18,10 @@ from composer.model import Trust
 from composer.settings import AgentSettings, McpSettings, Settings
 from composer.stores.models.mcp_server import McpServer
 from tests.support.harness import open_harness
-from tests.support.mcp_office import HASTY_SECONDS, PROGRAM, Wiki, at, failed, hasty, office_with, serving
+from tests.support.mcp_office import HASTY_SECONDS, Wiki, at, failed, hasty, office_with, serving
 from tests.support.model_server import Fail, ModelServer, Say
 from tests.support.tool_office import DM, LAB, Office, call, prompt_of
-from tests.support.waiting import TIMEOUT_SECONDS, until
+from tests.support.waiting import until
 
 OWN = ["recall", "read_more"]
 MEMORIES = "SELECT text FROM memories WHERE kind = 'note'"
@@ -657,26 +657,3 @@ async def test_arguments_that_are_nested_too_deeply_are_refused(office: Office, 
     assert wiki.calls == []
     assert "nested too deeply" in office.last_results[0] or "JSON object" in office.last_results[0]
     assert outside(office) == ["wiki__search"]
-
-
-async def test_a_program_is_spoken_to_by_its_streams_and_ends_with_nexus(settings: Settings) -> None:
-    program = McpSettings(
-        **PROGRAM, tools=("echo", "environment", "number", "end"), tenants=("acme",), timeout=TIMEOUT_SECONDS
-    )
-    async with office_with(settings, program=program) as office:
-        asked = Say(
-            (), calls=[("program__echo", {"query": "hi"}), ("program__environment", {}), ("program__number", {})]
-        )
-        await office.ask("alice", "@nexus hello there", asked, **LAB)
-        said = [result.partition("  | ")[2] for result in office.last_results]
-        assert said[0] == "hi"
-        assert not [line for line in said[1].split("\n  | ") if line.startswith(("NEXUS", "PYTEST", "OPENAI"))]
-        number = int(said[2])
-        await office.ask("alice", "@nexus hello there", call("program__end"), **LAB)
-        assert "can't be used now" in office.last_results[0]
-        await office.ask("alice", "@nexus hello there", call("program__number"), **LAB)
-        again = int(office.last_results[0].partition("  | ")[2])
-        assert again != number, "it was started anew"
-    import psutil  # noqa: PLC0415
-
-    assert not psutil.pid_exists(again)

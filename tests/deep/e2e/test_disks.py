@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_bad_input import message_event, rows, stored
+from tests.deep.e2e.test_bad_input import message_event, rows, stored
 from tests.support.program import Program
 
 

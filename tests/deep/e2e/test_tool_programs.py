@@ -9,10 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.mcp_office import PROGRAM
+from composer.settings import McpSettings, Settings
+from tests.support.mcp_office import PROGRAM, office_with
 from tests.support.model_server import Hang, ModelServer, Say
 from tests.support.program import ROOT, Program, forked, servers_of
-from tests.support.waiting import until
+from tests.support.tool_office import LAB, call
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 
 @pytest.fixture
@@ -51,3 +53,24 @@ async def test_a_program_that_is_a_tool_server_ends_with_nexus(api: ModelServer,
             nexus.kill()
         for process in servers_of(tmp_path / "home"):
             process.kill()
+
+
+async def test_a_program_is_spoken_to_by_its_streams_and_ends_with_nexus(settings: Settings) -> None:
+    program = McpSettings(
+        **PROGRAM, tools=("echo", "environment", "number", "end"), tenants=("acme",), timeout=TIMEOUT_SECONDS
+    )
+    async with office_with(settings, program=program) as office:
+        asked = Say(
+            (), calls=[("program__echo", {"query": "hi"}), ("program__environment", {}), ("program__number", {})]
+        )
+        await office.ask("alice", "@nexus hello there", asked, **LAB)
+        said = [result.partition("  | ")[2] for result in office.last_results]
+        assert said[0] == "hi"
+        assert not [line for line in said[1].split("\n  | ") if line.startswith(("NEXUS", "PYTEST", "OPENAI"))]
+        number = int(said[2])
+        await office.ask("alice", "@nexus hello there", call("program__end"), **LAB)
+        assert "can't be used now" in office.last_results[0]
+        await office.ask("alice", "@nexus hello there", call("program__number"), **LAB)
+        again = int(office.last_results[0].partition("  | ")[2])
+        assert again != number, "it was started anew"
+    assert not psutil.pid_exists(again)
