@@ -10,6 +10,7 @@ from composer.entries.entries import Writer
 from composer.entries.search import EntryQuestion, EntryReader
 from composer.errors import Unavailable
 from composer.model import EVERY_VENDOR
+from composer.ports.models import MINILM_SCALE
 from tests.support.entries import OF_PERSON, Hub
 from tests.unit.test_relevance import candidate, found
 
@@ -41,6 +42,8 @@ async def test_without_an_embedder_it_is_found_by_its_words(hub: Hub, monkeypatc
     await hub.write("alice", "Our office has a blue door.")
 
     class Away:
+        scale = MINILM_SCALE
+
         async def embed(self, *_: object, **__: object) -> None:
             raise Unavailable("The embedder does not answer.")
 
