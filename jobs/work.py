@@ -12,6 +12,7 @@ import structlog
 
 from composer.app import App
 from composer.errors import Unavailable
+from composer.ingest.uploads import remove_old_uploads
 from composer.layers.retention_settings import FOR_EVER, Retention, chosen_retention, configured_retention
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
@@ -134,6 +135,7 @@ async def expire(run: JobRun) -> None:
         await _expire_prompts(run, tenant, run.now - timedelta(days=kept.prompt_days))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, JOB_BATCH))
 
+    await asyncio.to_thread(remove_old_uploads, run.app.settings.home, run.now)
     await OAuthClients(run.app.database).delete_unused(run.now)
     await run.app.ledger.prune(run.now - RUN_RETENTION)
     await _each_tenant(run, one)

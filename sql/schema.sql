@@ -378,7 +378,8 @@ CREATE TABLE unread_files (
     FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
 );
 
--- Runs of nexus import, to be listed and undone. source: the names of the files. ended_at NULL: interrupted.
+-- Imports, to be listed and undone. source: the names of the files. ended_at NULL: interrupted. uploaded_by: the admin who
+-- uploaded the file; NULL: whoever runs Nexus imported it.
 CREATE TABLE imports (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -388,6 +389,7 @@ CREATE TABLE imports (
     begun_at timestamptz NOT NULL,
     ended_at timestamptz,
     undone_at timestamptz,
+    uploaded_by uuid,
     PRIMARY KEY (tenant_id, id, platform, workspace)
 );
 

@@ -412,3 +412,6 @@ CREATE TRIGGER memories_changed AFTER INSERT OR UPDATE OR DELETE ON memories FOR
 CREATE TRIGGER facts_changed AFTER INSERT OR UPDATE OR DELETE ON facts FOR EACH ROW EXECUTE FUNCTION note_changed();
 CREATE TRIGGER landmarks_changed AFTER INSERT OR UPDATE OR DELETE ON landmarks FOR EACH ROW EXECUTE FUNCTION note_changed();
 CREATE TRIGGER quarantine_changed AFTER INSERT OR UPDATE OR DELETE ON quarantine FOR EACH ROW EXECUTE FUNCTION note_changed();
+
+-- What an admin has uploaded is told from what whoever runs Nexus has imported.
+ALTER TABLE imports ADD COLUMN uploaded_by uuid;

@@ -1,29 +1,10 @@
 """The work of `nexus import --list` and `nexus import --undo`."""
 
-import secrets
 import uuid
-from collections.abc import Callable
 from typing import Any
 
-from composer.app import App
-from composer.ingest.imports import FoundRun, UndoResult, short_id, undo_import
-from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.ingest.imports import FoundRun, UndoResult, short_id
 from composer.text.counts import counted
-
-
-async def undo(app: App, run: FoundRun, progress: Callable[[int], None]) -> UndoResult | None:
-    """Erase what an import brought; `progress` receives how many messages are erased. None for one that is undone or
-    brought nothing."""
-    if run.undone_at is not None or not run.brought:
-        return None
-    done = UndoResult()
-    workspaces = {tenant: app.directory.workspace(part.platform, part.workspace) for tenant, part in run.parts}
-    new_key = lambda: secrets.token_bytes(RECEIPT_KEY_BYTES)  # noqa: E731
-    async for tenant, receipt, so_far in undo_import(app.database, run, new_key, app.clock.now()):
-        await app.forgotten(workspaces[tenant].tenant_id, receipt)
-        done = so_far
-        progress(done.messages)
-    return done
 
 
 def to_undo(id: uuid.UUID) -> str:

@@ -12,11 +12,16 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
+# What ZipFile itself finds the directory by, also that of a zip of more than 4 GB.
+from zipfile import _EndRecData  # type: ignore[attr-defined]
+
 from bot.importers.file_names import is_junk, legacy_name, plain_name
 from composer.errors import BadInput
+from composer.gateway.json_text import require_few_values
 
 MAX_FILES: Final = 2_000_000
 MAX_WHOLE_BYTES: Final = 256 * 2**20  # of a file that is read at once
@@ -24,8 +29,23 @@ MAX_STREAMED_BYTES: Final = 64 * 2**30  # of a file that is read in chunks
 MAX_RATIO: Final = 200  # chat compresses 5 to 20 times; a zip that grows by more than this is an attack
 HARMLESS_BYTES: Final = 16 * 2**20  # up to this size a file may grow by any ratio
 _OUTSIDE = re.compile(r"^(/|[A-Za-z]:|~)|(^|/)\.\.(/|$)|\x00")
+_DIRECTORY_SIZE: Final = 5  # in what _EndRecData returns
 UTF8_NAME: Final = 0x800  # the flag of a zip's entry whose name is UTF-8
 _TARS: Final = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveBounds:
+    """How much of an archive is taken: so many bytes of all its files, and of the `directory` that lists them; so many
+    of one that is read at once, with so many `values` of its JSON."""
+
+    total: int
+    directory: int
+    whole: int = MAX_WHOLE_BYTES
+    values: int | None = None
+
+
+OF_OPERATOR: Final = ArchiveBounds(2**60, 2**40)
 
 
 class NotJson(BadInput):
@@ -38,9 +58,10 @@ class Archive:
     `junk` counts what operating systems leave beside files (`__MACOSX`, `._…`, Thumbs.db): it is left out.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, bounds: ArchiveBounds = OF_OPERATOR) -> None:
         """Open the archive. Raises BadInput, with the file, when it can't be read or trusted."""
         self.path = path
+        self._bounds = bounds
         self.junk = 0
         self._zip: zipfile.ZipFile | None = None
         self._tar: IO[bytes] | None = None
@@ -52,6 +73,7 @@ class Archive:
             if path.is_dir():
                 self._add(_in_folder(path))
             elif zipfile.is_zipfile(path):
+                _require_short_directory(path, bounds.directory)
                 self._zip = zipfile.ZipFile(path)
                 self._add(_in_zip(path, self._zip))
             elif path.suffix.lower() == ".zip":
@@ -69,6 +91,8 @@ class Archive:
             raise BadInput(f"{path} is damaged ({error}): download it again.") from error
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise BadInput(f"{path} is a damaged zip file ({error}): download it again.") from error
+        if (total := sum(self._sizes.values())) > bounds.total:
+            raise BadInput(f"{path} has {total:,} bytes in its files; {bounds.total:,} are taken here.")
 
     def _add(self, files: Iterator[tuple[str, str, int]]) -> None:
         """Add files by their names as people read them, as the archive has them, and their sizes."""
@@ -169,13 +193,19 @@ class Archive:
 
     def contains_bytes(self, name: str, wanted: bytes) -> bool:
         """Whether a file, which is read at once, contains these bytes."""
-        with self.open(name, MAX_WHOLE_BYTES) as file:
+        with self.open(name, self._bounds.whole) as file:
             return wanted in file.read()
 
     def json(self, name: str) -> Any:
         """The content of a JSON file. Raises NotJson, with file and line."""
-        with self.open(name, MAX_WHOLE_BYTES) as file:
+        with self.open(name, self._bounds.whole) as file:
             content = file.read()
+        if self._bounds.values is not None:
+            try:
+                require_few_values(content.decode("latin-1"), self._bounds.values)
+            except BadInput:
+                sentence = f"{self.where(name)}: its JSON has more than {self._bounds.values:,} values."
+                raise BadInput(sentence) from None
         try:
             return json.loads(content)
         except json.JSONDecodeError as error:
@@ -219,6 +249,16 @@ def _in_folder(path: Path) -> Iterator[tuple[str, str, int]]:
 def _has_surrogates(name: str) -> bool:
     """Whether the bytes of a name are not text of this system."""
     return any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _require_short_directory(path: Path, most: int) -> None:
+    """Return if the directory of a zip has few bytes: it is read as a whole when the zip is opened. Raises BadInput."""
+    with path.open("rb") as file:
+        end = _EndRecData(file)
+    if end is not None and end[_DIRECTORY_SIZE] > most:
+        raise BadInput(
+            f"{path} lists too many files: {end[_DIRECTORY_SIZE]:,} bytes of names; {most:,} are taken here."
+        )
 
 
 def _in_zip(path: Path, file: zipfile.ZipFile) -> Iterator[tuple[str, str, int]]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,8 @@ _OF_MATTERMOST: Final = frozenset(
 
 def format_of(path: Path) -> str:
     """The format of files: JSON lines where nothing says another. Raises BadInput for a path that can't be read."""
-    if path.is_file() and not path.name.lower().endswith((".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz")):
+    packed = path.name.lower().endswith((".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz")) or zipfile.is_zipfile(path)
+    if path.is_file() and not packed:
         try:
             with path.open("rb") as file:
                 return format_of_head(file.read(HEAD_BYTES)) or JSONL

@@ -27,6 +27,9 @@ UNKNOWN_PLACE: Final = "in channels of an unknown kind"
 ODD: Final = "that can't be read"
 DELETED: Final = "that were deleted"
 FAILURES: Final = frozenset({ODD, UNKNOWN_PLACE})  # a room of which nothing else is known was not imported
+NOT_PUBLIC: Final = "in rooms that are private, or may be"
+NOT_CHOSEN: Final = "in channels that were not chosen"
+TO_COME: Final = "with a time that is still to come"
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 
 JSONL: Final = "jsonl"

@@ -4,6 +4,7 @@ Messages, rooms and people get the ids that the adapter gives them, so that both
 private is stored where it was said, or not at all.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Final
 from bot.importers.export import (
     FAILURES,
     MAX_LISTED_NAMES,
+    NOT_PUBLIC,
     ODD,
     PRIVATE_TIME,
     UNWANTED,
@@ -218,7 +220,7 @@ async def load_export(
         await each.make_rooms(found)
         await each.remove_former_members(found)  # first, so that an interrupted import lets nobody in
     entries = (entry for entry, _ in _checked(export))
-    while part := list(islice(entries, LOADING_BATCH)):
+    while part := await asyncio.to_thread(lambda: list(islice(entries, LOADING_BATCH))):
         done.read += len(part)
         done.skipped.update(entry.reason for entry in part if entry.incoming is None)
         done.odd += [entry.error for entry in part if entry.error][: MAX_LISTED_NAMES - len(done.odd)]
@@ -352,7 +354,11 @@ class _WorkspaceLoad:
                 await record_membership(tx, self._workspace, agents, room, user, name, joined=joined, now=at)
 
     async def store(self, batch: Sequence[Incoming]) -> None:
-        """Store messages, each with the privacy of its room."""
+        """Store messages, each with the privacy of its room; of what somebody uploaded, those in public rooms."""
+        if self._run is not None and self._run.uploaded_by is not None:
+            public = [each for each in batch if self._private.get(each.place.name) is False]
+            self._done.skipped[NOT_PUBLIC] += len(batch) - len(public)
+            batch = public
         messages = [admitted for message in batch if (admitted := self._with_privacy(message)) is not None]
         self._done.skipped[PRIVATE_TIME] += len(batch) - len(messages)
         self._done.skipped += Counter()  # drop zero counts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bot.importers.archive import Archive
+from bot.importers.archive import OF_OPERATOR, Archive, ArchiveBounds
 from bot.importers.chat_export import ChatExport, Contents
 from bot.importers.discord_export import DiscordExport
 from bot.importers.export import (
@@ -63,11 +63,12 @@ def open_exports(
     opened: ExitStack,
     progress: Callable[[int], None] = _ignore,
     on_message: Callable[[Incoming], None] = _ignore,
+    bounds: ArchiveBounds = OF_OPERATOR,
 ) -> list[SurveyedExport]:
     """Open exports and read them without storing anything; `opened` closes them. `progress` receives how many more
     messages were read, `on_message` each that can be loaded. Raises BadInput, with file and position, when none can be
     read."""
-    archives = [opened.enter_context(Archive(path)) for path in files]
+    archives = [opened.enter_context(Archive(path, bounds)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
     exports: list[PlatformExport] = []
     if format == SLACK_EXPORT:
@@ -124,12 +125,19 @@ async def load(
     """Store an export. `progress` receives how many more messages were loaded, `warn` sentences for the person who
     imports. With a `run` it can be undone. Raises Unavailable when the database is away."""
     export = surveyed.export
-    if isinstance(export, DiscordExport) and app.settings.discord_token is not None and export.has_unknown_privacy:
-        from bot.discord.rooms import private_channels  # noqa: PLC0415 - discord.py takes half a second
-
-        token = app.settings.discord_token.get_secret_value()
-        export.set_private(await private_channels(token, export.guilds, warn))
+    await privacy_by_discord(app, export, warn)
     return await load_export(app, export, surveyed.survey, progress, run)
+
+
+async def privacy_by_discord(app: App, export: PlatformExport, warn: Callable[[str], None] = _ignore) -> None:
+    """Ask Discord who may view the channels of which an export does not say it, where we are connected; `warn` receives
+    a sentence where Discord does not say it either."""
+    if not isinstance(export, DiscordExport) or app.settings.discord_token is None or not export.has_unknown_privacy:
+        return
+    from bot.discord.rooms import private_channels  # noqa: PLC0415 - discord.py takes half a second
+
+    token = app.settings.discord_token.get_secret_value()
+    export.set_private(await private_channels(token, export.guilds, warn))
 
 
 def discord_bot(settings: Settings) -> str | None:

@@ -34,7 +34,7 @@ from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.text.moments import moment_of_seconds
 
 _FOLDER: Final = re.compile("(?<![^/])[^/]+/")
-_LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
+SLACK_LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
 MAX_SEARCHED_FILES: Final = 50
@@ -215,11 +215,11 @@ class SlackExport:
                 continue
             if folder and "/" not in folder and self._has_messages(name, day):
                 days.setdefault(folder, []).append(name)
-            elif day not in _LISTS and day not in _PEOPLE and (not folder or "/" not in folder):
+            elif day not in SLACK_LISTS and day not in _PEOPLE and (not folder or "/" not in folder):
                 others += 1
         self.left_out.files = others
         folders = []
-        for list_name, kind in _LISTS.items():
+        for list_name, kind in SLACK_LISTS.items():
             for channel in self._listed(list_name, _CHANNEL):
                 found = next((key for key in (channel.name, channel.id) if key in days), None)
                 folders.append((kind, channel, days.pop(found, []) if found else []))
@@ -414,5 +414,5 @@ def _without_token(file: Attachment) -> Attachment:
 
 def slack_folders(archive: Archive) -> list[str]:
     """The folders of an archive that contain an export: several for an organisation of several workspaces."""
-    found = {name[: name.rfind("/") + 1] for name in archive.names if name.rpartition("/")[2] in _LISTS}
+    found = {name[: name.rfind("/") + 1] for name in archive.names if name.rpartition("/")[2] in SLACK_LISTS}
     return sorted(found, key=lambda folder: (folder.count("/"), folder)) or [""]

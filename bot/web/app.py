@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
+from bot.importers.uploads import MAX_UPLOAD_BYTES, Uploads
 from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
 from bot.web import pages, routes
 from bot.web.bodies import BodyLimits, JsonRoute
@@ -28,10 +29,10 @@ from bot.web.oauth.documents import ClientDocuments
 from bot.web.oauth.metadata import CONSENT, PROTECTED_RESOURCE, REGISTER, RESOURCE_PATH, REVOKE, TOKEN
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
-from bot.web.pages import joining, memory_acts
+from bot.web.pages import admin_import, joining, memory_acts
 from bot.web.pages.rendering import error_page
 from bot.web.problems import add_problems, documented
-from bot.web.routes import exchange, gateway, health, login, oauth
+from bot.web.routes import admin_imports, exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from composer import __version__
@@ -58,6 +59,11 @@ BODY_BYTES: Final[Mapping[str, int]] = {
     memory_acts.IMPORT_PAGE: exchange.IMPORT_BYTES,
     **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_GATEWAY_REQUEST_BYTES),
     **dict.fromkeys((CONSENT, TOKEN, REGISTER, REVOKE), oauth.MAX_OAUTH_FORM_BYTES),
+}
+# Of files that are written to disk as they arrive, by the whole path.
+STREAMED_BYTES: Final[Mapping[str, int]] = {
+    admin_imports.UPLOADS_PATH: MAX_UPLOAD_BYTES,
+    admin_import.UPLOAD_PAGE: MAX_UPLOAD_BYTES + admin_import.FORM_BYTES,
 }
 # FastAPI would report to OpenTelemetry, where that is set up: nothing but the log and the metrics knows of requests.
 NO_TELEMETRY: Final[Any] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -113,7 +119,7 @@ def web_app(
         middleware=[
             Middleware(Edge, public_url=app.settings.public_url, anywhere=FREE_PATHS, slashed=SLASHED_PATHS),
             *_for_pages_of_others(app.settings.allowed_origins),
-            Middleware(BodyLimits, limits=BODY_BYTES),
+            Middleware(BodyLimits, limits=BODY_BYTES, streamed=STREAMED_BYTES),
         ],
     )
     api.state.nexus = nexus
@@ -158,6 +164,7 @@ def _state(
         ApiSessions(app),
         McpEndpoint(app),
         Gateway(app),
+        Uploads(app),
         slack_http,
         None if settings.openid is None else OpenIdProvider(settings.openid),
         None if settings.public_url is None else OAuthServer(app, settings.public_url, documents),

@@ -28,6 +28,7 @@ MAX_REQUEST_BODY_BYTES: Final = 2**20  # of a body, unless its route takes more
 DROPPED_BYTES: Final = 32 * 2**20  # of a body that nobody reads
 PAUSE_SECONDS: Final = 10.0  # between two pieces of a body
 BODY_SECONDS: Final = 60.0  # for all of it
+STREAMED_SECONDS: Final = 3_600.0  # for a file that is written to disk as it arrives
 ARRIVING_AT_ONCE: Final = 64  # bodies from one address; the one that began first makes room for another
 CLOSING_HEADER: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
 MAX_JSON_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
@@ -42,11 +43,13 @@ class BodyLimits:
     """Refuses bodies that are too long (413) or too slow (408), or whose end is ambiguous (400). Where too many arrive
     from one address at once, those that began first are too slow.
 
-    `limits` are bytes by the beginning of a path; the longest that fits counts, and without one MAX_BYTES.
+    `limits` are bytes by the beginning of a path; the longest that fits counts, and without one MAX_BYTES. `streamed`
+    are bytes by the whole path, of bodies that nobody holds in memory and that may take an hour.
     """
 
-    def __init__(self, app: ASGIApp, limits: Mapping[str, int]) -> None:
+    def __init__(self, app: ASGIApp, limits: Mapping[str, int], streamed: Mapping[str, int] | None = None) -> None:
         self._app = app
+        self._streamed = streamed or {}
         self._limits = sorted(limits.items(), key=lambda item: -len(item[0]))
         self._arriving: dict[str, dict[_Body, None]] = {}
 
@@ -61,7 +64,11 @@ class BodyLimits:
         limit = next((size for start, size in self._limits if scope["path"].startswith(start)), MAX_REQUEST_BODY_BYTES)
         address = address_of(Request(scope))
         arriving = self._arriving.setdefault(address, {})
-        body = _Body(receive, limit, headers, arriving)
+        most = self._streamed.get(scope["path"])
+        if most is None:
+            body = _Body(receive, limit, headers, arriving)
+        else:
+            body = _Body(receive, most, headers, arriving, STREAMED_SECONDS)
         if len(arriving) > ARRIVING_AT_ONCE:
             next(iter(arriving)).end()
 
@@ -81,14 +88,21 @@ class BodyLimits:
 class _Body:
     """The body of one request, as it arrives."""
 
-    def __init__(self, receive: Receive, limit: int, headers: Headers, arriving: "dict[_Body, None]") -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        limit: int,
+        headers: Headers,
+        arriving: "dict[_Body, None]",
+        seconds: float = BODY_SECONDS,
+    ) -> None:
         """`arriving` are those of one address, to which this one belongs until it is whole."""
         self._receive, self._limit = receive, limit
         self._declared = int(headers.get("content-length", 0))  # the server has checked that it is a number
         self._read = 0
         self._asks_first = "expect" in headers
         self._whole = not self._declared and "transfer-encoding" not in headers
-        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._until = asyncio.get_running_loop().time() + seconds
         self._waiting: asyncio.Timeout | None = None
         self._arriving = arriving
         if not self._whole:
@@ -115,6 +129,7 @@ class _Body:
     async def drop(self) -> None:
         """Read what nobody asked for, within bounds: else who still sends misses the answer, since the connection is
         reset. Who asks before sending need not send."""
+        self._until = min(self._until, asyncio.get_running_loop().time() + BODY_SECONDS)
         with contextlib.suppress(RequestRefused):
             while not self._whole and not self._asks_first and self._read < DROPPED_BYTES:
                 await self._piece()

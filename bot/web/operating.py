@@ -46,9 +46,14 @@ async def operating(nexus: WebState, tenant: uuid.UUID) -> Operating:
     return Operating(found, jobs, own)
 
 
+async def is_of_installation(nexus: WebState, tenant: uuid.UUID) -> bool:
+    """Whether the admins of a tenant see what concerns the whole installation."""
+    return await _checks(nexus).looks_after_installation(tenant)
+
+
 async def require_installation(nexus: WebState, tenant: uuid.UUID) -> None:
     """Raises RequestRefused where the admins of a tenant see nothing of what concerns the whole installation."""
-    if not await _checks(nexus).looks_after_installation(tenant):
+    if not await is_of_installation(nexus, tenant):
         raise RequestRefused(404, NOT_OF_ONE)
 
 

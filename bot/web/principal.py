@@ -83,6 +83,15 @@ class KeyedRoute(JsonRoute):
         setattr(request.state, _ADMITTED, await principal_of(request, nexus))
 
 
+class StreamedRoute(JsonRoute):
+    """A route whose body is written to disk as it arrives, and is read by those alone who may ask. The route finds out
+    again who asks, once all of it is here."""
+
+    async def admit(self, request: Request) -> None:
+        """Find out who asks, before the body is read."""
+        setattr(request.state, _ADMITTED, await principal_of(request, request.app.state.nexus))
+
+
 async def hold_body(request: Request, nexus: WebState) -> None:
     """Hold the room that a long body takes, before it is read and until the request is answered: MiB, as many as the
     request says, or the most where it does not. Raises Unavailable where whoever asks, or everybody, has too many in

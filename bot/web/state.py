@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.importers.uploads import Uploads
 from bot.slack.signed_http import SlackHttp
 from bot.web.connected import Connected
 from bot.web.gateway.gateway import Gateway
@@ -22,10 +23,10 @@ class WebState:
     """A running Nexus, as the routes use it. `connected` says of each platform that is served whether it is connected;
     `fair_use` counts requests, and each in progress holds one of the `places`, and one of those for `work` if it only
     reads; an open page that is told of changes holds one of those for `watching` in place of them; long
-    bodies take `bodies`, one for each MiB; `sessions` answers
-    what people say; `mcp` serves MCP clients; `gateway` passes requests on to model servers; `slack` takes Slack's
-    events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth`
-    signs in AI tools, where a public URL is set; `jobs` are those of this process, where it may run any."""
+    bodies take `bodies`, one for each MiB; `sessions` answers what people say; `mcp` serves MCP clients; `gateway`
+    passes requests on to model servers; `uploads` imports files that admins send; `slack` takes Slack's events, where
+    they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth` signs in AI
+    tools, where a public URL is set; `jobs` are those of this process, where it may run any."""
 
     app: App
     metrics: Metrics
@@ -38,6 +39,7 @@ class WebState:
     sessions: ApiSessions
     mcp: McpEndpoint
     gateway: Gateway
+    uploads: Uploads
     slack: SlackHttp | None = None
     openid: OpenIdProvider | None = None
     oauth: OAuthServer | None = None
@@ -45,6 +47,7 @@ class WebState:
 
     async def close(self) -> None:
         """End what is being answered, and close the connections."""
+        await self.uploads.close()
         await self.mcp.close()
         await self.gateway.close()
         await self.fair_use.close()

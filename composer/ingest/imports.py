@@ -102,11 +102,11 @@ async def find_import(database: Database, beginning: str) -> FoundRun:
 
 
 async def undo_import(
-    database: Database, run: FoundRun, new_key: Callable[[], bytes], now: datetime
+    database: Database, run: FoundRun, new_key: Callable[[], bytes], now: datetime, by: uuid.UUID | None = None
 ) -> AsyncIterator[tuple[uuid.UUID, Receipt, UndoResult]]:
     """Erase what a run brought and what was made of it, in batches; each is erased for good when it is yielded, with
     its tenant and receipt. `new_key` makes the random key of a receipt. One that was interrupted goes on when it is
-    undone again.
+    undone again. `by`: the admin who undoes it.
 
     Messages that were stored before the run, and what platforms delivered, stay. Rooms, members and people that the run
     made go where nothing else uses them. The messages may be imported again.
@@ -117,6 +117,8 @@ async def undo_import(
         more = True
         while more:
             async with database.transaction(tenant, "alone") as tx:
+                if by is not None:
+                    tx.audit.act_for(by)
                 messages = list(await tx.imports.messages(run.id, UNDO_BATCH))
                 more = len(messages) == UNDO_BATCH
                 people = await authors_of(tx, messages)

@@ -149,11 +149,9 @@ async def receive(
                 if run is not None:
                     await begin_import(tx, workspace, agents, run, now)
                 state, known = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
-                batch_stored = await _store(
-                    tx, state, known, follow_up, answer=answer, is_past=run is not None, now=now
-                )
+                batch_stored = await _store(tx, state, known, follow_up, answer=answer, run=run, now=now)
                 unread = _with_unread(batch_stored, is_unread)
-                await _note(tx, state, batch_stored, unread, answer=answer, imported=run is not None)
+                await _note(tx, state, batch_stored, unread, answer=answer, run=run)
                 turns = [turn for turn, _ in batch_stored.turns]
                 leases = await announce(tx, turns) if turns else {}
     stored = batch_stored.messages
@@ -176,16 +174,17 @@ async def _note(
     unread: Sequence[UnreadMessage],
     *,
     answer: bool,
-    imported: bool,
+    run: ImportRun | None,
 ) -> None:
     """Note what else is known of a batch that is stored: what of an import a platform has too, so that undoing the
     import leaves it; that history was imported; which files are to be read."""
     own = {entry.message.id for entry in stored.messages}
     again = [id for id, is_known in state.known.items() if is_known and id not in own]
-    if again and not imported:
+    if again and run is None:
         await tx.imports.keep(again)
     if stored.messages and not answer:
-        await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored.messages)})
+        by = None if run is None else run.uploaded_by
+        await tx.audit.record(AuditAct.IMPORTED, actor=by, details={"messages": len(stored.messages)})
     if unread:
         await tx.unread_files.begin([(each.message, each.adapter) for each in unread])
 
@@ -217,19 +216,22 @@ async def _store(
     follow_up: timedelta,
     *,
     answer: bool,
-    is_past: bool,
+    run: ImportRun | None,
     now: datetime,
 ) -> _StoredBatch:
-    """Store what is new and to be recorded of the messages, and queue the turns. `is_past`: the titles of rooms may be
-    what they were called once."""
+    """Store what is new and to be recorded of the messages, and queue the turns. Of a `run` the titles of rooms may be
+    what they were called once. What somebody uploaded is stored in public rooms alone, and makes nobody a member."""
+    is_uploaded = run is not None and run.uploaded_by is not None
     done = _StoredBatch()
     parts = _split_at_privacy_changes(messages)
     for part in parts:
         conversations = await resolve_conversations(tx, state, part, now)
         new = await _find_new(tx, state, part, conversations)
-        accepted = _apply_recording(state, new, answer=answer)
+        public = [entry for entry in new if not is_uploaded or _is_public(state, entry.conversation)]
+        accepted = _apply_recording(state, public, answer=answer)
         sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
-        await ensure_members(tx, state, sent, refuse=answer)
+        if not is_uploaded:
+            await ensure_members(tx, state, sent, refuse=answer)
         entries = _number(state, accepted)
         done.messages += entries
         done.not_recorded += len(new) - len(accepted)
@@ -237,7 +239,7 @@ async def _store(
         if answer and part is parts[-1]:  # who is answered depends on the privacy of the rooms in the end
             done.turns = _turns(state, done.messages, await _follow_ups(tx, state, done.messages, follow_up))
         pairs = [(entry.conversation.id, entry.message) for entry in entries]
-        await tx.messages.append(pairs, _titles(entries), is_past=is_past, indexed=False, turns=done.turns)
+        await tx.messages.append(pairs, _titles(entries), is_past=run is not None, indexed=False, turns=done.turns)
     return done
 
 
@@ -352,6 +354,12 @@ def _spoken(batch: Batch, entry: _NewMessage) -> Spoken:
     message = entry.message
     asked = frozenset(agent.id for agent in _answering_agents(batch, entry.incoming, entry.conversation))
     return Spoken(message.id, message.at, message.seq, message.user_id, None, message.reply_to, message.text, asked)
+
+
+def _is_public(batch: Batch, conversation: Conversation) -> bool:
+    """Whether a message is in a room, or a thread of one, that everyone in the workspace may read."""
+    room = batch.rows[conversation.room_id or conversation.id].conversation
+    return conversation.user_id is None and not (room.private or conversation.private)
 
 
 def _is_closed(batch: Batch, conversation: Conversation) -> bool:

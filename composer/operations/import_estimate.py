@@ -1,5 +1,6 @@
 """What an import will cost: the calls for extraction and summaries that its messages lead to, before it is made."""
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Final
 from composer.ingest.tenants import configured_agent, configured_budget, configured_prices
 from composer.memory.extraction import LINE_TOKENS, MAX_BATCH_SIZE
 from composer.memory.index import Extraction
-from composer.model import Usage
+from composer.model import ConversationKind, Incoming, Usage
 from composer.ports.models import WorkKind
 from composer.repositories.usage import INSTALLATION, Amount
 from composer.settings import Settings
@@ -137,6 +138,12 @@ class ImportEstimator:
             self._messages[place].append(message)
             self._own[place, author].append(message)
 
+    def add_message(self, message: Incoming) -> None:
+        """Add a message of an export."""
+        place = message.place
+        who = message.user if place.kind is ConversationKind.DM else ""
+        self.add((message.workspace, place.name, place.thread, who), message.user, message.at, message.text)
+
     def result(self) -> ImportEstimate | None:
         """The estimate for all that was added; None when no model will be asked."""
         conversations = [sorted(messages) for messages in self._messages.values()]
@@ -170,8 +177,9 @@ class ImportEstimator:
         """One call for each session of at least three messages and for each day, and one for each week of its days."""
         zone, calls = self._settings.zone_of(""), list[Usage]()
         for messages in conversations:
-            for first, last in activity_sessions([at for at, _ in messages]):
-                own = [tokens for at, tokens in messages if first <= at <= last]
+            times = [at for at, _ in messages]
+            for first, last in activity_sessions(times):
+                own = [tokens for _, tokens in messages[bisect_left(times, first) : bisect_right(times, last)]]
                 if len(own) >= MIN_MESSAGES:
                     calls.append(self._summary("session", sum(own)))
             days: defaultdict[date, int] = defaultdict(int)

@@ -80,6 +80,8 @@ class AuditAct(StrEnum):
     ERASED = "erased"
     ERASURE_RECEIPT = "erased.receipt"
     IMPORTED = "imported"
+    IMPORT_UPLOADED = "imported.uploaded"  # a file, of which nothing is stored yet
+    IMPORT_BEGUN = "imported.begun"  # by the admin who uploaded the file
     IMPORT_UNDONE = "imported.undone"
     RESTORED = "restored"
     AUDIT_CUT = "audit.cut"

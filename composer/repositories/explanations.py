@@ -83,6 +83,13 @@ class Explanations:
             for row in await self._sql.fetch("sources_states", ids=list(ids))
         }
 
+    async def uploaders(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
+        """Of these sources, those that are or were made from messages that somebody uploaded, with whoever did it."""
+        found: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+        for row in await self._sql.fetch("sources_uploaded", ids=list(ids)) if ids else ():
+            found[row["id"]].add(row["uploaded_by"])
+        return found
+
     async def edited_sources(self, turn: uuid.UUID) -> int:
         """How many messages of a turn's prompt were edited after its answer."""
         return int(await self._sql.fetch_value("turn_sources_edited", turn_id=turn))

@@ -11,10 +11,12 @@ from composer.repositories.audit import Audit, AuditAct
 
 @dataclass(frozen=True, slots=True)
 class ImportRun:
-    """One run of an import, as it begins. `source`: the names of its files."""
+    """One run of an import, as it begins. `source`: the names of its files. `uploaded_by`: the admin who uploaded them,
+    and whom nobody trusts like whoever runs Nexus (None)."""
 
     id: uuid.UUID
     source: str
+    uploaded_by: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class StoredImport:
     begun_at: datetime
     ended_at: datetime | None
     undone_at: datetime | None
+    uploaded_by: uuid.UUID | None
     messages: int
     rooms: int
     brought: bool
@@ -55,7 +58,13 @@ class Imports:
         """Record a run, unless it is, and let the messages, rooms, people and members that this transaction inserts
         carry its id. The tenant must exist."""
         await self._sql.fetch(
-            "import_begin", id=run.id, platform=platform, workspace=workspace, source=run.source, now=now
+            "import_begin",
+            id=run.id,
+            platform=platform,
+            workspace=workspace,
+            source=run.source,
+            now=now,
+            uploaded_by=run.uploaded_by,
         )
 
     async def end(self, id: uuid.UUID, now: datetime) -> None:
@@ -79,7 +88,7 @@ class Imports:
         ]
 
     async def keep(self, messages: Sequence[uuid.UUID]) -> None:
-        """Let messages belong to no import any more."""
+        """Let messages belong to no import any more; those of an upload stay its own."""
         await self._sql.execute("import_keep", ids=list(messages))
 
     async def delete_unused(self, id: uuid.UUID) -> tuple[int, int]:

@@ -67,6 +67,7 @@ class Act(StrEnum):
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
     MANAGE_PEOPLE = "make people admins, sign them out, and disable them"
+    IMPORT_HISTORY = "bring in what was said in public rooms from a file, and undo that"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
     SEE_PROJECT = "see the members of a project"
@@ -410,6 +411,9 @@ TABLE: Final[Mapping[Act, Rule]] = {
                 "Only an admin of this workspace may make people admins, sign them out and disable them: ask one.",
             ),
         )
+    ),
+    Act.IMPORT_HISTORY: Rule(
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may import a history: ask one of them."),)
     ),
     Act.SEE_USAGE: Rule(
         (

@@ -11,6 +11,7 @@ from composer import visibility
 from composer.ports.models import ChatMessage
 from composer.prompt.explain import (
     ExplainedSection,
+    ExplainedSource,
     explain,
     explain_tools,
     readable_messages,
@@ -22,6 +23,8 @@ from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.visibility import AccessContext, Readable
 
+UPLOADED: Final = "from a file that {who} uploaded"
+SOMEBODY: Final = "somebody"  # who was erased since
 MAX_ADDRESSES: Final = 3  # messages of one source; a summary may have hundreds
 
 
@@ -48,7 +51,7 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
     linked = {} if access.conversation.user_id is not None else await tx.people.linked_users(people)
     readable = visibility.readable(replace(access, linked={**linked, **access.linked}), people)
     filed = await tx.explanations.find_readable(readable, refiled_ids(prompt))
-    sections = explain(prompt, readable, filed)
+    sections = await _with_uploads(tx, explain(prompt, readable, filed))
     linkable = [
         source.id
         for section in sections
@@ -65,6 +68,25 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
         tuple(explain_tools(prompt, sections)),
         tuple(prompt.get("unreached_servers", ())),
     )
+
+
+async def _with_uploads(tx: Transaction, sections: Sequence[ExplainedSection]) -> list[ExplainedSection]:
+    """The sections, in which each source that came from a file of an admin says so, and whose it was: nobody but them
+    vouches for its words."""
+    ids = {source.id for section in sections for source in section.sources if source.id is not None}
+    found = await tx.explanations.uploaders(sorted(ids))
+    if not found:
+        return [*sections]
+    names = await tx.people.names(sorted({user for users in found.values() for user in users}))
+
+    def marked(source: ExplainedSource) -> ExplainedSource:
+        users = found.get(source.id) if source.id is not None else None
+        if not users:
+            return source
+        who = ", ".join(sorted(names.get(user, SOMEBODY) for user in users))
+        return replace(source, came_from=", ".join(filter(None, (source.came_from, UPLOADED.format(who=who)))))
+
+    return [replace(section, sources=tuple(map(marked, section.sources))) for section in sections]
 
 
 async def _nameable_addresses(

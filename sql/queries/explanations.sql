@@ -79,6 +79,18 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS found ON true
 
+-- name: sources_uploaded
+-- Find of these sources those that are or were made from a message that somebody uploaded, and who that was. No text is read.
+SELECT DISTINCT s.id, i.uploaded_by
+FROM unnest(:ids::uuid[]) AS s (id)
+CROSS JOIN LATERAL (
+    SELECT s.id AS message_id
+    UNION SELECT e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = s.id
+    UNION SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = s.id AND l.source_kind = 'message'
+) AS made_from
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = made_from.message_id AND m.import_id IS NOT NULL
+JOIN imports AS i ON i.tenant_id = :tenant_id AND i.id = m.import_id AND i.uploaded_by IS NOT NULL
+
 -- name: turn_sources_edited
 -- Count the messages that an answer drew on or had in view and that were edited after it.
 SELECT count(DISTINCT m.id) FROM turns AS t

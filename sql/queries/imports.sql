@@ -1,8 +1,8 @@
 -- name: import_begin
 -- Record a run of an import into a workspace, and let what this transaction inserts carry its id.
 WITH run AS (
-    INSERT INTO imports (tenant_id, id, platform, workspace, source, begun_at)
-    VALUES (:tenant_id, :id, :platform, :workspace, :source, :now) ON CONFLICT DO NOTHING
+    INSERT INTO imports (tenant_id, id, platform, workspace, source, begun_at, uploaded_by)
+    VALUES (:tenant_id, :id, :platform, :workspace, :source, :now, :uploaded_by) ON CONFLICT DO NOTHING
 )
 SELECT set_config('nexus.import', :id::uuid::text, true)
 
@@ -15,7 +15,7 @@ WHERE tenant_id = :tenant_id AND id = :id
 -- name: imports_list
 -- List the runs, newest first, with how many messages of each are still stored, in how many rooms. A thread counts as its
 -- room; a DM as a room. `brought`: whether anything carries the id of the run, in any workspace of the tenant.
-SELECT i.id, i.platform, i.workspace, i.source, i.begun_at, i.ended_at, i.undone_at,
+SELECT i.id, i.platform, i.workspace, i.source, i.begun_at, i.ended_at, i.undone_at, i.uploaded_by,
        count(m.id) AS messages, count(DISTINCT coalesce(c.room_id, c.id)) AS rooms,
        EXISTS (SELECT FROM messages AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
        OR EXISTS (SELECT FROM conversations AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
@@ -42,9 +42,12 @@ JOIN messages AS m ON m.tenant_id = :tenant_id AND m.import_id = i.id
 ORDER BY i.begun_at, i.id, m.id
 
 -- name: import_keep
--- Let messages belong to no import any more.
+-- Let messages belong to no import any more, since a platform has delivered them too: not those of an upload, whose words
+-- may be others than the platform's.
 UPDATE messages SET import_id = NULL
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND import_id IS NOT NULL
+      AND NOT EXISTS (SELECT FROM imports AS i WHERE i.tenant_id = messages.tenant_id AND i.id = messages.import_id
+                          AND i.uploaded_by IS NOT NULL)
 
 -- name: import_members_delete
 -- Take those out of rooms whom a run made members, and who have no message there (then something else vouches for them).

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.console import after_import, imports
+from bot.console import after_import
 from bot.importers.export import MATRIX, MATTERMOST, TEAMS, TELEGRAM, ZULIP, ImportOptions
 from bot.importers.platform_exports import load, open_exports
+from bot.importers.undoing import undo_run
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.imports import list_imports
@@ -156,7 +157,7 @@ async def test_what_was_loaded_can_be_undone_and_asked_about(harness: AppHarness
         step = await after_import.ask_about(harness.app, exports)
     assert step.startswith("nexus chat -w acme --room town-square, then @nexus …")
     found = next(each for each in await list_imports(harness.app.database) if each.id == run.id)
-    undone = await imports.undo(harness.app, found, lambda count: None)
+    undone = await undo_run(harness.app, found, lambda count: None)
     assert undone is not None
     assert undone.messages == 2
     assert await texts(harness, "acme", "leads", "ann") is None

@@ -33,7 +33,7 @@ from tests.support.web import served_at
 
 SECRET: Final = "zqsecret"
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-PAGES: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/settings")
+PAGES: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/import", "/admin/settings")
 ROUTES: Final = [
     route
     for route in web.ROUTES
@@ -120,7 +120,7 @@ async def test_no_page_or_route_of_admins_shows_a_word_of_anybody(
     pages += [await root.page(f"/admin/people/{user}") for user in users]
     pages += [await root.page(f"/admin/audit?user={user}") for user in users]
     key = bearer(await key_of(harness, "root"))
-    of_all = ("health", "jobs", "backups", "settings", "audit", "audit/verification")
+    of_all = ("health", "jobs", "backups", "imports", "settings", "audit", "audit/verification")
     for path in (*of_all, *(f"users/{each}" for each in users)):
         answer = await client.get(f"/v1/admin/{path}", headers=key)
         assert answer.status_code == 200, answer.text
@@ -153,9 +153,12 @@ async def test_another_organisation_changes_nothing_of_a_page(harness: AppHarnes
     for act in ("admin", "sign-out"):
         assert (await root.press(f"/admin/people/{carol}/{act}", admin="true")).status_code == 404
     key = bearer(await key_of(harness, "root"))
-    for path in ("jobs", "backups"):
+    for path in ("jobs", "backups", "imports"):
         assert (await client.get(f"/v1/admin/{path}", headers=key)).status_code == 404
     assert (await client.post("/v1/admin/jobs/audit/run", headers=key)).status_code == 404
+    assert (await client.post("/v1/admin/imports/uploads", content=b"x", headers=key)).status_code == 404
+    assert "whoever runs it imports" in await root.page("/admin/import")
+    assert (await root.press("/admin/import/undo", id=str(uuid.UUID(int=7)))).status_code == 404
     assert (await root.press("/admin/jobs/audit")).status_code == 404
     assert (await client.get(f"/v1/admin/users/{carol}", headers=key)).status_code == 404
 
@@ -473,5 +476,7 @@ async def test_no_name_is_markup_and_pages_are_german_where_the_browser_is(
         assert "<img src=x" not in text
         assert "<b hx-get" not in text
         assert " 49 " not in text
-    for path, words in zip(PAGES, ("Zustand", "Personen", "Prüfprotokoll", "Einstellungen"), strict=True):
+    for path, words in zip(
+        PAGES, ("Zustand", "Personen", "Prüfprotokoll", "Einen Verlauf hereinholen", "Einstellungen"), strict=True
+    ):
         assert words in (await root.get(path, **{"Accept-Language": "de"})).text

@@ -74,6 +74,7 @@ IDS: Final = {
     "/v1/sessions/": "web session",
     "/v1/logins/": "login",
     "/v1/admin/invitations/": "invitation",
+    "/v1/admin/imports/": "import",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
 NOBODYS: Final = {"name"}  # a tag
@@ -148,8 +149,9 @@ def _route(method: str, path: str, operation: dict[str, Any], schemas: dict[str,
     """How a route is to behave, by its path and by what the document says that it takes."""
     who = next((who for start, who in WHO.items() if f"{path}/".startswith(start)), PEOPLE)
     body = BODIES.get(path)
-    if body is None and "requestBody" in operation:
-        body = _fitting(operation["requestBody"]["content"]["application/json"]["schema"], schemas)
+    content = operation.get("requestBody", {}).get("content", {})
+    if body is None and "application/json" in content:
+        body = _fitting(content["application/json"]["schema"], schemas)
     taken = [each for each in operation.get("parameters", ()) if each["in"] == "query" and each["required"]]
     params = {each["name"]: _fitting(each["schema"], schemas, each["name"]) for each in taken}
     of = {each: _thing(path, each) for each in re.findall(r"{(\w+)(?::path)?}", path) if each not in NOBODYS}

@@ -14,6 +14,7 @@ from bot.console.cli import history as history_commands
 from bot.console.doctor import check_receipt
 from bot.importers.export import DISCORD_EXPORT, SLACK_EXPORT
 from bot.importers.history import import_history, read_history
+from bot.importers.undoing import undo_run
 from composer.errors import NotFound
 from composer.ingest import imports as runs
 from composer.ingest.imports import FoundRun, find_import, list_imports, short_id
@@ -50,7 +51,7 @@ async def load(harness: AppHarness, path: Path, run: ImportRun | None = None, **
 
 
 async def undo(harness: AppHarness, run: FoundRun) -> runs.UndoResult:
-    done = await imports.undo(harness.app, run, lambda _: None)
+    done = await undo_run(harness.app, run, lambda _: None)
     assert done is not None
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     return done
@@ -275,12 +276,12 @@ async def test_an_interrupted_undo_goes_on_and_twice_is_one_sentence(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await imports.undo(harness.app, run, interrupt)
+        await undo_run(harness.app, run, interrupt)
     half = await find_import(harness.app.database, short_id(run.id))
     assert (half.messages, half.undone_at) == (2, None)
     assert (await undo(harness, half)).messages == 2
     whole = await find_import(harness.app.database, short_id(run.id))
-    assert await imports.undo(harness.app, whole, lambda _: None) is None
+    assert await undo_run(harness.app, whole, lambda _: None) is None
     assert "nothing of it is left" in imports.undone_text(whole, None)
     assert SECRET not in await stored_bytes(harness)
 
@@ -325,7 +326,7 @@ async def test_an_import_that_brought_nothing_is_neither_listed_nor_undone(harne
     first = await load(harness, history(tmp_path, *OLD))
     again = await load(harness, history(tmp_path, *OLD))
     assert (first.brought, again.brought) == (True, False)
-    assert await imports.undo(harness.app, again, lambda _: None) is None
+    assert await undo_run(harness.app, again, lambda _: None) is None
     assert "brought nothing" in imports.undone_text(again, None)
     assert (await find_import(harness.app.database, short_id(again.id))).undone_at is None, "nothing is recorded"
     await undo(harness, first)

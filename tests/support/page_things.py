@@ -286,11 +286,13 @@ class Row:
 
 
 _ENTRIES: Final = '{"format": "nexus-entries", "version": 1, "entries": [{"content": "zqforged"}]}'
+_NOBODYS: Final = "00000000-0000-0000-0000-000000000007"
 ROWS: Final[Mapping[str, Row]] = {
     "GET /": Row(),
     "GET /admin": Row(ADMINS),
     "GET /admin/audit": Row(ADMINS),
     "GET /admin/audit/export": Row(ADMINS),
+    "GET /admin/import": Row(ADMINS),
     "GET /admin/people": Row(ADMINS),
     "GET /admin/people/{user}": Row(ADMINS, somebody),
     "GET /admin/settings": Row(ADMINS),
@@ -326,6 +328,10 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /usage": Row(),
     "GET /waiting": Row(),
     "POST /admin/audit/verify": Row(ADMINS, changes=False),
+    "POST /admin/import/discard": Row(ADMINS, form={"id": _NOBODYS}),
+    "POST /admin/import/file": Row(ADMINS, file=True),
+    "POST /admin/import/run": Row(ADMINS, form={"id": _NOBODYS, "channel": "C1"}),
+    "POST /admin/import/undo": Row(ADMINS, form={"id": _NOBODYS}),
     "POST /admin/jobs/{name}": Row(ADMINS),
     "POST /admin/people/{user}/admin": Row(ADMINS, somebody, {"admin": "true"}),
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),

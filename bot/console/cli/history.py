@@ -33,11 +33,12 @@ from bot.importers.export import (
 )
 from bot.importers.history import import_history, read_history
 from bot.importers.history_privacy import Rooms, kept_sentence, question, rooms_kept_private, sentence, unsaid_rooms
+from bot.importers.undoing import undo_run
 from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.imports import find_import, list_imports, short_id
-from composer.model import CONSOLE, ConversationKind, Incoming, Workspace
+from composer.model import CONSOLE, Incoming, Workspace
 from composer.operations.import_estimate import ImportEstimator
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
@@ -56,9 +57,7 @@ class _Cost:
 
     def add(self, message: Incoming) -> None:
         """Add a message of an export."""
-        place = message.place
-        who = message.user if place.kind is ConversationKind.DM else ""
-        self.estimator.add((message.workspace, place.name, place.thread, who), message.user, message.at, message.text)
+        self.estimator.add_message(message)
 
     def confirm(self) -> None:
         """Show the estimate. Ends the program when it is much and nobody says yes."""
@@ -243,7 +242,7 @@ async def _runs(app: App, undo: str | None, *, confirmed: bool, json_lines: bool
         typer.confirm("Erase it?", abort=True, err=True)
     with render.progress("erasing") as bar:
         task = bar.add_task("", total=run.messages)
-        done = await imports.undo(app, run, lambda count: bar.update(task, completed=count))
+        done = await undo_run(app, run, lambda count: bar.update(task, completed=count))
     if json_lines:
         print_json(imports.undone_json(run, done))
     else:

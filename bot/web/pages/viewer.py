@@ -75,6 +75,23 @@ class UploadRoute(PageRoute):
         await known_principal(request, request.app.state.nexus)
 
 
+class AdminUploadRoute(PageRoute):
+    """The same for files of admins. To everybody else there is no such page."""
+
+    async def admit(self, request: Request) -> None:
+        """Find out who asks, before the file is read."""
+        found = await known_principal(request, request.app.state.nexus)
+        _require_session(found)
+        if not found.may(KeyPermission.ADMIN):
+            raise HTTPException(404)
+
+
+def _require_session(principal: Principal) -> None:
+    """Return if somebody is signed in in a browser. Raises RequestRefused."""
+    if principal.source is not Source.WEB_SESSION:
+        raise RequestRefused(403, "Pages are for people who are signed in: a key opens the API.")
+
+
 class PageRouter(Router):
     """A router of pages: they are in no document of the API."""
 
@@ -171,8 +188,7 @@ THEME_COOKIE: Final = "nexus-theme"
 
 async def _viewer(request: Request, nexus: Nexus) -> Viewer:
     principal = await principal_of(request, nexus)
-    if principal.source is not Source.WEB_SESSION:
-        raise RequestRefused(403, "Pages are for people who are signed in: a key opens the API.")
+    _require_session(principal)
     cookie = only_cookie(request, cookie_name(nexus.app.settings.public_url)[0]) or ""
     token = hmac.new(cookie.encode(), b"a form of a page", hashlib.sha256).hexdigest()[:32]
     return Viewer(request, ApiCall(nexus.app, principal, b"", None, metered_of(request)), token, language_of(request))

@@ -51,15 +51,17 @@ class AsyncNexus:
         params: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
         idempotency_key: str | None = None,
+        content: bytes | None = None,
     ) -> Any:
-        """Any request: its JSON, or None where there is none. All but a GET get an idempotency key of their own."""
+        """Any request: its JSON, or None where there is none. All but a GET get an idempotency key of their own.
+        `content` is sent as it is, in place of a `body` of JSON."""
         sent = dict(headers or {})
         if method != "GET":
             sent["Idempotency-Key"] = idempotency_key or uuid.uuid4().hex
         given = {name: value for name, value in (params or {}).items() if value is not None}
         for attempt in range(self._retries + 1):
             try:
-                answer = await self._http.request(method, path, json=body, params=given, headers=sent)
+                answer = await self._http.request(method, path, json=body, content=content, params=given, headers=sent)
             except httpx2.TransportError as error:
                 failure = error_of(0, f"Nexus does not answer: {error}")
             else:
@@ -488,6 +490,29 @@ class AsyncNexus:
     async def admin_backups(self) -> list[dict[str, Any]]:
         """GET /v1/admin/backups: newest first."""
         return cast(list[dict[str, Any]], (await self.request("GET", "/v1/admin/backups"))["items"])
+
+    async def history_imports(self) -> dict[str, Any]:
+        """GET /v1/admin/imports: the file that was sent last, with what is in it, and what was imported."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/admin/imports"))
+
+    async def upload_history(self, name: str, content: bytes) -> dict[str, Any]:
+        """POST /v1/admin/imports/uploads: an export of Slack or DiscordChatExporter, of which nothing is stored yet."""
+        path, params = "/v1/admin/imports/uploads", {"name": name}
+        return cast(dict[str, Any], await self.request("POST", path, content=content, params=params))
+
+    async def run_history_import(self, id: str, channels: Sequence[str] | None = None) -> dict[str, Any]:
+        """POST /v1/admin/imports/uploads/{id}/run: import these channels of the file (None: all), by their ids."""
+        body = {"channels": None if channels is None else [*channels]}
+        path = f"/v1/admin/imports/uploads/{_part(id)}/run"
+        return cast(dict[str, Any], await self.request("POST", path, body=body))
+
+    async def discard_history_upload(self, id: str) -> None:
+        """DELETE /v1/admin/imports/uploads/{id}: throw the file away."""
+        await self.request("DELETE", f"/v1/admin/imports/uploads/{_part(id)}")
+
+    async def undo_history_import(self, id: str) -> None:
+        """DELETE /v1/admin/imports/{id}: erase what an import brought; it goes on by itself."""
+        await self.request("DELETE", f"/v1/admin/imports/{_part(id)}")
 
     async def admin_settings(self) -> dict[str, Any]:
         """GET /v1/admin/settings: what is set in the workspace."""

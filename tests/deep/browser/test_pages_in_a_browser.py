@@ -35,7 +35,14 @@ VIEWS: Final = {
     "Operations": ("", "?view=people", "?view=people&q=bo"),
     "apollo": ("", "?view=facts", "?view=entries", "?view=people", "?view=people&q=bo"),
 }
-OF_ADMINS: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/settings", "/usage?whose=everyone")
+OF_ADMINS: Final = (
+    "/admin",
+    "/admin/people",
+    "/admin/audit",
+    "/admin/import",
+    "/admin/settings",
+    "/usage?whose=everyone",
+)
 BITES: Final = (
     "<script>window.bitten = 1</script>",
     '<img src=x onerror="window.bitten = 1">',
