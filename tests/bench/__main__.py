@@ -21,6 +21,7 @@ from tests.bench import (
     jobs,
     mcp,
     memory,
+    pages,
     processes,
     start,
     turns,
@@ -40,6 +41,7 @@ BENCHES: Final = {
     "jobs": jobs.measure,
     "turns": turns.measure,
     "processes": processes.measure,
+    "pages": pages.measure,
     "worst": worst_minute.measure,
 }
 

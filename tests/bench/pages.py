@@ -1,0 +1,187 @@
+"""What a page costs: bytes as they are sent, requests and first paint of a browser that has nothing yet, and the CPU of
+the server and of the database's backends, for somebody with 1,000 entries and with 100,000."""
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import asyncpg
+import httpx2
+
+from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
+from bot.web.metrics import Metrics
+from bot.web.server import open_port
+from composer.app import App
+from composer.people.credentials.sign_in import make_login_link, sign_in
+from tests.bench.api import stored_person
+from tests.bench.cpu import Cpu
+from tests.bench.report import Report, quantile
+from tests.bench.world import HashEmbedder, data_folder, opened, settled, stores
+from tests.deep.browser.conftest import CHROMIUM, NODE
+
+SIZES: Final = (1_000, 100_000)
+QUICK_SIZES: Final = (200, 2_000)
+WRITTEN: Final = 1_000  # entries that are written; the others are copies of their rows
+REQUESTS: Final = 20  # of a page, whose CPU is taken
+QUICK_REQUESTS: Final = 3
+PAGES: Final = (
+    *("/ask", "/memory", "/memory?q=ba", "/memory?shelf=notes&tag=tag3", "/memory?view=table", "/memory/timeline"),
+    *("/memory/map", "/waiting", "/rooms", "/team", "/tools", "/usage", "/privacy"),
+)
+AIM: Final = "aims: at most 15 ms of the server's own CPU a page, 100 kB at the first load"
+FIRST_PAINT: Final = """new Promise(found => new PerformanceObserver(list => {
+    const first = list.getEntries().find(each => each.name === 'first-contentful-paint');
+    if (first) found(first.startTime);
+}).observe({type: 'paint', buffered: true}))"""
+SENT: Final = (
+    "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+    ".reduce((sum, each) => sum + each.transferSize, 0)"
+)
+_COPY: Final = """
+INSERT INTO memories SELECT (jsonb_populate_record(m, jsonb_build_object('id', gen_random_uuid(), 'key', NULL,
+    'created_at', (m).created_at - n * interval '7 minutes'))).*
+FROM (SELECT e AS m FROM memories AS e WHERE e.namespace LIKE 'entries:%'
+      ORDER BY e.created_at DESC, e.id LIMIT $2) AS found
+CROSS JOIN generate_series(1, $1) AS n
+"""
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PageCost:
+    """A page: bytes of its own, compressed; ms of CPU of the server and with that of the database; the middle of how
+    many ms it took; and of a browser without a cache: requests, bytes of all of them, and ms to the first paint."""
+
+    sent: int
+    server: float
+    with_database: float
+    took: float
+    requests: int = 0
+    loaded: int = 0
+    painted: float = float("nan")
+
+
+async def measure(quick: bool, note: Note) -> Report:
+    """Open each page as somebody with few entries, and as somebody with many."""
+    report = Report("pages")
+    for size in QUICK_SIZES if quick else SIZES:
+        found = await _with_entries(size, QUICK_REQUESTS if quick else REQUESTS, note)
+        rows = [
+            (path, c.sent, c.server, c.with_database, c.took, c.requests, c.loaded, c.painted)
+            for path, c in found.items()
+        ]
+        head = ("page", "bytes", "server ms", "with database", "p50 ms", "requests", "all bytes", "first paint ms")
+        report.table(f"{size:,} entries", head, rows)
+        report.figures[str(size)] = {path: vars(cost) for path, cost in found.items()}
+    report.text.append(AIM)
+    return report
+
+
+async def _with_entries(size: int, requests: int, note: Note) -> dict[str, PageCost]:
+    with data_folder() as home:
+        async with stores(home) as servers, opened(home, servers, "api", embedder=HashEmbedder()) as app:
+            settings = app.settings.model_copy(update={"requests_per_minute": 1_000_000, "web_port": 0})
+            app = replace(app, settings=settings)
+            person = await stored_person(app, "alice", min(size, WRITTEN), note)
+            await settled(app)
+            url = str.__str__(settings.database_url or "")
+            if size > WRITTEN:
+                note(f"copying them to {size:,}")
+                await _copied(url, size // WRITTEN - 1)
+            cookie = await _cookie(app, person.reader.tenant_id, person.reader.user)
+            async with AsyncExitStack() as stack:
+                address = await open_port(settings, web_app(app, Metrics([]), {}, None), stack)
+                cpu = Cpu(url)
+                costs = {path: await _cost(address, cookie, path, requests, cpu, note) for path in PAGES}
+                return await _in_browser(f"http://{address}", cookie, costs, note)
+
+
+async def _copied(url: str, times: int) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("SET session_replication_role = replica")  # nobody has a page open
+        await connection.execute(_COPY, times, WRITTEN)
+        await connection.execute("RESET session_replication_role")
+        await connection.execute("ANALYZE memories")
+    finally:
+        await connection.close()
+
+
+async def _cookie(app: App, tenant: uuid.UUID, user: uuid.UUID) -> str:
+    now, secret = app.clock.now(), secrets.token_bytes(32)
+    async with app.database.transaction(tenant) as tx:
+        slug = app.directory.slug(tenant)
+        assert slug is not None
+        code = await make_login_link(tx, slug, user, secret, now, by=None)
+    _, cookie = await sign_in(app.database, code, "bench", secret, now)
+    return cookie
+
+
+async def _cost(address: str, cookie: str, path: str, requests: int, cpu: Cpu, note: Note) -> PageCost:
+    note(path)
+    headers = {"Cookie": f"{COOKIE_ON_LOCALHOST}={cookie}", "Accept-Encoding": "gzip", "Sec-Fetch-Site": "same-origin"}
+    async with httpx2.AsyncClient(base_url=f"http://{address}", timeout=300) as client:
+        answer = await client.get(path, headers=headers)
+    assert answer.status_code == 200, (path, answer.text[:300])
+    host, _, port = address.rpartition(":")
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    asked = {
+        "host": host,
+        "port": int(port),
+        "clients": 1,
+        "requests": [f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n"] * requests,
+    }
+    await cpu.look()
+    client_program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.bench.api_client"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    server, all_of_it = time.process_time_ns(), cpu.now()
+    said, _ = await client_program.communicate(json.dumps(asked).encode() + b"\n")
+    spent = (time.process_time_ns() - server) / 1e6
+    found = json.loads(said)
+    assert not found["wrong"], found["wrong"][0]
+    took = quantile([each * 1_000 for each in found["times"]], 0.5)
+    sent = int(answer.headers["content-length"])
+    return PageCost(sent, spent / requests, (cpu.now() - all_of_it) / requests, took)
+
+
+async def _in_browser(url: str, cookie: str, costs: dict[str, PageCost], note: Note) -> dict[str, PageCost]:
+    if CHROMIUM is None or not NODE.exists():
+        note("there is no Chromium here, or no .node: make browser and make .node/.ready get them")
+        return costs
+    sys.path.append(str(NODE))
+    from playwright.async_api import async_playwright  # noqa: PLC0415 - it is in .node, for deep tests alone
+
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        for path in costs:
+            note(f"{path} in a browser")
+            costs[path] = await _loaded(browser, url, cookie, path, costs[path])
+        await browser.close()
+    return costs
+
+
+async def _loaded(browser: Any, url: str, cookie: str, path: str, cost: PageCost) -> PageCost:
+    context = await browser.new_context(viewport={"width": 1280, "height": 860})
+    await context.add_cookies([{"name": COOKIE_ON_LOCALHOST, "value": cookie, "url": url}])
+    tab, asked = await context.new_page(), list[str]()
+    tab.on("request", lambda request: asked.append(request.url))
+    await tab.goto(f"{url}{path}")
+    await tab.wait_for_load_state("load")
+    painted = await tab.evaluate(FIRST_PAINT)
+    loaded = await tab.evaluate(SENT)
+    await context.close()
+    requests = sum(not each.endswith("events?page=memory") for each in asked)
+    return replace(cost, requests=requests, loaded=loaded, painted=painted)
