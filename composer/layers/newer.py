@@ -34,7 +34,14 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
     stands out, else behind all. That, and what was among them, is marked by `newer_than`. `seen` are the messages that
     the prompt shows anyway, as `sources_of` gives them.
     """
-    newer = {n: _newer(item, candidates, question, seen) for n, item in enumerate(items) if not is_question(item.text)}
+    later = [candidate for candidate in candidates if candidate.newer_than]
+    statements = {candidate.newer_than for candidate in later}
+    known_by = {each.item.id: frozenset(_keys(each.item)) for each in candidates if each.item.id in statements}
+    newer: dict[int, list[tuple[Item, bool]]] = {}
+    for n, item in enumerate(items):
+        ids = {id for id, keys in known_by.items() if not keys.isdisjoint(_keys(item))}
+        if ids and not is_question(item.text):
+            newer[n] = _newer(item, [each for each in later if each.newer_than in ids], question, seen)
     place = {key: n for n, item in reversed(list(enumerate(items))) for key in _keys(item)}
     marked = dict(enumerate(items))
     replaced: dict[int, list[int]] = defaultdict(list)  # by what stands out
@@ -74,12 +81,10 @@ def _keys(item: Item) -> list[object]:
     return [item.id, *sources_of(item)]
 
 
-def _newer(statement: Item, candidates: Sequence[Candidate], question: str, seen: Sources) -> list[tuple[Item, bool]]:
-    """The most like of what came after a statement, the best first, and whether each stands out."""
-    keys = set(_keys(statement))
-    ids = {candidate.item.id for candidate in candidates if not keys.isdisjoint(_keys(candidate.item))}
+def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sources) -> list[tuple[Item, bool]]:
+    """The most like of what came later than a statement, the best first, and whether each stands out."""
     about_author = bool(statement.author and authors_named([statement.author], question))
-    likenesses = list(_likenesses(statement, ids, candidates))
+    likenesses = list(_likenesses(statement, later))
     found: list[tuple[Item, bool]] = []
     for likeness, item in sorted(likenesses, key=lambda each: (-each[0], each[1].id)):
         own = item.user_id == statement.user_id or bool(authors_named([statement.author], item.text))
@@ -101,13 +106,11 @@ def _is_short(item: Item) -> bool:
     return len(item.text) <= MAX_STATEMENT_BYTES and len(item.text.encode("utf-8", "replace")) <= MAX_STATEMENT_BYTES
 
 
-def _likenesses(
-    statement: Item, ids: AbstractSet[str], candidates: Sequence[Candidate]
-) -> Iterator[tuple[float, Item]]:
-    """How like a statement each of what came after it is, apart from questions and what an agent said."""
-    for candidate in candidates:
+def _likenesses(statement: Item, later: Sequence[Candidate]) -> Iterator[tuple[float, Item]]:
+    """How like a statement each of what came later is, apart from questions and what an agent said."""
+    for candidate in later:
         item = candidate.item
-        if candidate.newer_than not in ids or item.by_agent or item.kind == "summary" or is_question(item.text):
+        if item.by_agent or item.kind == "summary" or is_question(item.text):
             continue
         same = statement.user_id is not None and item.user_id == statement.user_id
         yield round(candidate.likeness + SAME_AUTHOR * same, 6), item

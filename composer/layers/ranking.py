@@ -16,7 +16,7 @@ from composer.repositories.recall import Candidate
 from composer.text.dates.named_days import asks_when, named_periods, says_when
 from composer.text.dates.periods import asked_periods
 from composer.text.plain_questions import QUESTION_MARKS
-from composer.text.terms import sentences, terms
+from composer.text.terms import terms
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
 # The weights are those that lose least on any of seven kinds of talk (docs/quality.md).
@@ -55,6 +55,7 @@ _ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent al
 _WORD: Final = re.compile(r"\w+")
 _GOES_ON: Final = re.compile(r"[\w-]")  # after a name: it is the beginning of a longer one
 _DIGIT: Final = re.compile(r"\d")
+_SENTENCE_END: Final = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++\s++|[\u3002\uff01\uff1f\u061f]++\s*+|\n++")
 _NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
 # A question without its mark: one short sentence that begins as questions do.
 _ASKS: Final = re.compile(
@@ -186,15 +187,15 @@ def is_question(text: str) -> bool:
 
 
 def asking_share(text: str) -> float:
-    """The part of a text's words that stand in questions, with or without their mark: 0 to 1."""
+    """The part of a text that stands in questions, with or without their mark: 0 to 1."""
     plain = text[:MAX_RANKED_CHARS].strip()
     if not plain.endswith(QUESTION_MARKS):
         return float(len(plain) <= MAX_SHORT_QUESTION_CHARS and _ASKS.match(plain) is not None)
-    asked, said = 0, 0
-    for sentence in sentences(plain):
-        words = max(len(_WORD.findall(sentence)), 1)
-        asked, said = asked + words * sentence.endswith(QUESTION_MARKS), said + words
-    return asked / said
+    asked, start = 0, 0
+    for end in _SENTENCE_END.finditer(plain):
+        asked += (end.end() - start) * end[0].rstrip().endswith(QUESTION_MARKS)
+        start = end.end()
+    return (asked + len(plain) - start) / len(plain)
 
 
 def sources_of(item: Item) -> list[tuple[str, str]]:
