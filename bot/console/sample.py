@@ -11,6 +11,7 @@ from composer.app import App
 from composer.model import CONSOLE, Workspace
 
 SAMPLE: Final = "sample"  # the name of its workspace
+PROPOSAL: Final = "We'll go with feature flags for the new checkout, so we can turn it off without a release."
 
 
 async def load_sample(app: App, workspace: Workspace) -> None:
@@ -27,4 +28,13 @@ async def load_sample(app: App, workspace: Workspace) -> None:
             await run_command(app, workspace, message, recorded=False)
         else:
             await app.receive(workspace, [message], answer=False)
+    await app.indexer.catch_up(workspace.tenant_id)
+
+
+async def load_proposal(app: App, workspace: Workspace) -> None:
+    """Have somebody say just now, and once, what sounds like a decision, so that something waits on the pages: what was
+    proposed in the messages of the sample has lapsed by now."""
+    place = place_of("general", None, None)
+    message = incoming(workspace, place, "bob", PROPOSAL, app.clock.now(), id="sample-17", name="bob")
+    await app.receive(workspace, [message], answer=False)
     await app.indexer.catch_up(workspace.tenant_id)

@@ -9,7 +9,7 @@ from bot.console import render, schedule
 from bot.console.cli.invocation import InWorkspace, User, load_settings, run_in_app
 from bot.console.logs import announcer
 from bot.console.operations import set_admin
-from bot.console.sample import SAMPLE, load_sample
+from bot.console.sample import SAMPLE, load_proposal, load_sample
 from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import NotFound
@@ -41,6 +41,7 @@ def web(
         target = app.directory.workspace(CONSOLE, SAMPLE if sample else workspace)
         if sample:
             await load_sample(app, target)
+            await load_proposal(app, target)
             await set_admin(app, SAMPLE, DEFAULT_USER, True)  # or Admin would never be seen
         say = announcer(settings.log_format, render.err.print)
 

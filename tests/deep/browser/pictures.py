@@ -176,6 +176,9 @@ def _take(browser: Any, link: str) -> None:
     page.wait_for_selector(".place h1")
     page.goto(f"{base}/team")
     _picture(page, "team")
+    for name in ("waiting", "privacy", "rooms"):
+        page.goto(f"{base}/{name}")
+        _picture(page, name)
     page.set_viewport_size(NARROW)
     page.goto(f"{base}/memory")
     _picture(page, "memory-390")
