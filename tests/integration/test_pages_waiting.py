@@ -69,7 +69,7 @@ def decisions(page: str) -> list[tuple[str, str]]:
 async def test_an_empty_page_says_what_would_stand_here(alice: Person) -> None:
     shown = await alice.page("/waiting")
     assert "Nothing waits for you." in shown
-    assert "What AI tools write for a project that you are an admin of stands here" in shown
+    assert "stand here until you accept or reject them" in shown
 
 
 async def test_an_admin_of_the_project_accepts_and_rejects(hub: Hub, alice: Person) -> None:

@@ -397,3 +397,17 @@ async def test_points_of_the_map_are_reached_and_opened_by_keys_alone(harness: A
     await window.tab.wait_for_selector("#detail .memory")
     assert await window.violations() == []
     assert window.faults == []
+
+
+async def test_enter_opens_what_fits_the_words_and_not_what_was_found_before(
+    harness: AppHarness, windows: Windows
+) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    await window.open("/privacy")
+    await window.tab.keyboard.press("Control+k")
+    await window.tab.wait_for_selector("#found a:has-text('Ask')")
+    await window.tab.keyboard.type("short answers")
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_url("**/memory/*")
+    assert window.faults == []

@@ -106,8 +106,18 @@
       event.preventDefault();
       ways[Math.min(ways.length - 1, Math.max(0, at + (event.key === "ArrowDown" ? 1 : -1)))].focus();
     }
-    if (event.key === "Enter" && at === 0 && ways.length > 1 && !event.isComposing) { event.preventDefault(); ways[1].click(); }
+    if (event.key === "Enter" && at === 0 && !event.isComposing) { event.preventDefault(); following = true; follow(); }
   });
+  // What is there when somebody presses Enter may be of what they had typed before: then it waits for what fits.
+  let following = false;
+  const follow = () => {
+    const shown = find()?.querySelector("[data-of]");
+    if (!following || !shown || shown.dataset.of !== find().querySelector("input").value) return;
+    following = false;
+    shown.querySelector("a")?.click();
+  };
+  document.addEventListener("htmx:after:swap", follow);
+  document.addEventListener("input", () => { following = false; });
   document.addEventListener("click", (event) => {
     if (event.target.closest("a[data-find]") && !event.metaKey && !event.ctrlKey) { event.preventDefault(); open(); }
     if (event.target.id === "find") event.target.close();
