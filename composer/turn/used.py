@@ -27,6 +27,7 @@ logger = structlog.get_logger()
 # (tests/deep/integration/test_retracted_answers.py).
 MIN_LIKENESS: Final = 0.3  # of a sentence alone, for being made of the source
 MIN_LIKENESS_AFTER: Final = 0.36  # or after its question
+RELIED_ON: Final = 0.45  # of the best score of what is recalled: an answer may rest on what fits as well as that
 MIN_LIKENESS_OF_SMALL_TALK: Final = 0.5  # the same in the answer to small talk, which asks for nothing
 MIN_OWN_LIKENESS: Final = 0.15  # of the sentence alone: else only its question is like the source
 MIN_GAIN: Final = 0.05  # or what the sentence adds to the likeness of its question
@@ -111,11 +112,18 @@ class UsedSources:
             found |= repeated & among({item.id for item in sources} - (retold.keys() - repeated))
         if least > MIN_LIKENESS:
             return found
-        recalled = {item.id for each in prompt.sections if each.name == RECALL for item in each.sources}
+        recalled = _best_recalled(prompt)
         if not found and len(recalled) == 1:  # then the answer rests on it alone, if its question is about it
             about = zip(sources, of_question, strict=True)
             found = recalled & {item.id for item, likeness in about if likeness >= MIN_LIKENESS}
         return found
+
+
+def _best_recalled(prompt: Prompt) -> set[str]:
+    """The ids of what fits the question best by far, of what is recalled."""
+    items = [item for each in prompt.sections if each.name == RECALL for item in each.sources]
+    best = max((item.score or 0.0 for item in items), default=0.0)
+    return {item.id for item in items if (item.score or 0.0) >= RELIED_ON * best}
 
 
 def made_of(
