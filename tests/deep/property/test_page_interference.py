@@ -5,14 +5,17 @@ which differs only in what that person may not read: there it was not done at al
 done in their organisation, but none of its words, in other words of the same length.
 """
 
+import asyncio
 import hashlib
 import itertools
 import re
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -25,8 +28,11 @@ from bot.script.places import incoming, place_of
 from bot.web import app as web
 from bot.web import pages
 from bot.web.credentials import COOKIE_ON_LOCALHOST
+from bot.web.event_stream import HEARTBEAT
+from bot.web.pages import events
 from bot.web.pages.assets import assets
-from composer.model import Incoming, Trust, api_workspace
+from bot.web.pages.events import CHANGED_EVENT, RECONNECT, WatchedPage
+from composer.model import Incoming, Trust, Workspace, api_workspace
 from composer.people.credentials import keys
 from composer.people.credentials.invitations import INVITATION_LIFETIME, accept
 from composer.people.credentials.issuing import KeyRequest, create_key
@@ -37,6 +43,7 @@ from tests.property.product import WHICH, Product, both
 from tests.support.api import bearer
 from tests.support.harness import START
 from tests.support.pages import OWN, SCRIPT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,16 +62,21 @@ ADMINS: Final = ("alice", "olga")
 BY_LINK: Final = "erin"
 OPTED_OUT: Final = "dave"
 GUEST: Final = "gus"
+TOLD: Final = ("write", "note", "trash", "share")  # what the person's own memory shows at once
+OF_EVERYTHING: Final = "bob"  # has some of everything: all that they may read is on some page of theirs
 END: Final = START + timedelta(days=3)
 RANDOM: Final = str(uuid.UUID(int=7))
 TOOL: Final = "claude"
+ELSEWHERE_OF_BOB: Final = "uma"  # an account on another platform
+NIGHT: Final = timedelta(days=2, hours=6)
 CANARY: Final = re.compile(r"zq\d+[ab]z")
 
 
 @dataclass(frozen=True, slots=True)
 class PageStep:
     """What somebody does, with words that `readers` alone may read. `how`: say, tell (a command), write (an entry),
-    note (an entry of a tool of theirs), team, chat."""
+    trash (one that is thrown away), share (one with a team), note (an entry of a tool of theirs), team, join (a team),
+    chat, rate (the answer to that), link (an account elsewhere). `of`: whose team it is, or the account."""
 
     n: int
     by: str
@@ -73,6 +85,7 @@ class PageStep:
     readers: frozenset[str]
     where: Mapping[str, object] = field(default_factory=dict)
     project: str = ""
+    of: str = ""
 
     def words(self, variant: str) -> str:
         """The text, whose canary says who put it there."""
@@ -87,9 +100,12 @@ PUBLIC: Final[dict[str, Any]] = {"room": "general"}
 def _steps() -> Iterator[PageStep]:
     numbers = itertools.count(1)
 
-    def step(by: str, how: str, text: str, readers: Sequence[str], project: str = "", **where: Any) -> PageStep:
-        return PageStep(next(numbers), by, how, text, frozenset({by, *readers}), where, project)
+    def step(
+        by: str, how: str, text: str, readers: Sequence[str], project: str = "", of: str = "", **where: Any
+    ) -> PageStep:
+        return PageStep(next(numbers), by, how, text, frozenset({by, *readers}), where, project, of)
 
+    both_of_them = ("bob", "carol")
     for person, tenant in PEOPLE.items():
         if person == BY_LINK:
             yield step(person, "write", "The plan CANARY of my own.", ())
@@ -100,6 +116,8 @@ def _steps() -> Iterator[PageStep]:
         yield step(person, "say", "My salary is CANARY now.", (), dm="nexus")
         vault: dict[str, Any] = {"room": f"vault-{person}", "private": True}
         yield step(person, "say", "In here it is CANARY alone.", (), **vault)
+        yield step(person, "say", "In this thread it is CANARY.", (), thread="t", **vault)
+        yield step(person, "say", "We decided that the launch is CANARY.", (), **vault)
         yield step(person, "say", "We decided to paint CANARY in here.", (), **vault)
         yield step(person, "tell", "/nexus fact set deploy_day CANARY --yes", (), **vault)
         yield step(person, "tell", "/nexus landmark add we chose CANARY here --yes", (), **vault)
@@ -108,15 +126,29 @@ def _steps() -> Iterator[PageStep]:
         if person != GUEST:
             yield step(person, "write", "The plan CANARY of my own.", ())
             yield step(person, "note", "A tool noted CANARY of them.", ())
+            yield step(person, "trash", "The old CANARY of mine.", ())
             yield step(person, "chat", "What of CANARY?", ())
-            yield step(person, "tell", f"/nexus project create p{person}", (), dm="nexus")
-            yield step(person, "team", "The team CANARY", ())
-            yield step(person, "write", "The project CANARY goes on.", (), f"p{person}")
+            yield step(person, "rate", "good", ())
+            together = both_of_them if person == "bob" else ()
+            yield step(person, "tell", f"/nexus project create p{person}", together, dm="nexus")
+            yield step(person, "team", "The team CANARY", together)
+            yield step(person, "write", "The project CANARY goes on.", together, f"p{person}")
             yield step(person, "note", "A tool proposes CANARY for it.", (), f"p{person}")
-    both_of_them = ("bob", "carol")
     crypt: dict[str, Any] = {"room": "crypt", "private": True}
     yield step("bob", "say", "The crypt holds CANARY.", both_of_them, **crypt)
     yield step("carol", "say", "It does hold CANARY.", both_of_them, **crypt)
+    # What two of them have together: a team, a project that a room of theirs is pooled into, an account elsewhere.
+    yield step("carol", "join", "", both_of_them, of="bob")
+    for person in both_of_them:
+        yield step(person, "share", "We share CANARY as a team.", both_of_them, of="bob")
+    yield step("bob", "tell", "/nexus project member add pbob carol write", both_of_them, dm="nexus")
+    yield step("carol", "tell", "/nexus project accept pbob", both_of_them, dm="nexus")
+    yield step("bob", "tell", "/nexus project assign pbob --pool --yes", both_of_them, **crypt)
+    yield step("carol", "say", "Into the pool goes CANARY.", both_of_them, **crypt)
+    yield step("carol", "tell", "/nexus fact set pooled CANARY --project --yes", both_of_them, **crypt)
+    yield step("carol", "write", "The project of two has CANARY.", both_of_them, "pbob")
+    yield step("bob", "link", "My knee is CANARY.", (), of=ELSEWHERE_OF_BOB)
+    yield step("alice", "say", "In the thread of all: CANARY.", tuple(MAIN), thread="t", **PUBLIC)
     yield step("bob", "say", "After the CANARY talk. We decided to keep it CANARY.", both_of_them, **crypt)
 
 
@@ -145,6 +177,8 @@ class PlayedPages:
     cookies: dict[str, str] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     invitation: str = ""
+    opts_out: bool = True
+    ids: dict[tuple[str, str], str] = field(default_factory=dict)  # of what people made, and of themselves
 
     def _secret(self, what: str) -> bytes:
         return hashlib.sha256(f"{self.name} {what}".encode()).digest()
@@ -164,8 +198,9 @@ class PlayedPages:
             await self._do(step, words)
         for n, person in enumerate(PEOPLE):
             self.product.harness.clock.set(START + timedelta(days=2, minutes=n))
-            if person == OPTED_OUT:
+            if person == OPTED_OUT and self.opts_out:
                 await self._tell(person, "/nexus opt-out --yes", "opt-out", {"dm": "nexus"})
+        await self.product._night(self.name, ("main", "other"), int(NIGHT.total_seconds()))
         self.product.harness.clock.set(END)
         for tenant in ("main", "other"):
             await self.product.harness.app.indexer.catch_up(self.product.workspace(self.name, tenant).tenant_id)
@@ -176,6 +211,7 @@ class PlayedPages:
         async with app.database.transaction(here.tenant_id) as tx:
             user = await tx.people.find_user(here.platform, here.name, person)
             assert user is not None
+            self.ids["person", person] = str(user.id)
             if person in ADMINS:
                 await tx.people.set_admin(user.id, True)
             for tool in ("", TOOL):
@@ -201,48 +237,87 @@ class PlayedPages:
         self.cookies[BY_LINK] = await accept(app.database, here, agents, code, BY_LINK, "browser", secret, START)
 
     async def _do(self, step: PageStep, words: str) -> None:
-        id = f"step {step.n}"
-        if step.how == "say":
-            await self._say(step.by, words, id, step.where)
-        elif step.how == "tell":
-            await self._tell(step.by, words, id, step.where)
-        elif step.how == "chat":
-            await self._send(step, "/v1/chat", {"content": words, "session": "plans", "id": id})
-            await self.product.harness.app.turns.settle()
-        elif step.how == "team":
-            await self._send(step, "/v1/teams", {"name": words})
-        else:
-            body = {"content": words, "tags": [words.split()[2]], "key": id}
-            if step.project:
-                body["project"] = step.project
-            await self._send(step, "/v1/agent/entries" if step.how == "note" else "/v1/entries", body)
+        id, own = f"step {step.n}", self._bearer(step.by)
+        match step.how:
+            case "say":
+                await self._say(step.by, words, id, step.where)
+            case "tell":
+                await self._tell(step.by, words, id, step.where)
+            case "link":
+                await self._link(step, words)
+            case "chat":
+                told = await self._send("POST", "/v1/chat", {"content": words, "session": "plans", "id": id}, own)
+                await self.product.harness.app.turns.settle()
+                self.ids["turn", step.by] = told["turn"]
+            case "rate":
+                await self._send("PUT", f"/v1/chat/turns/{self.ids['turn', step.by]}/rating", {"rating": words}, own)
+            case "team":
+                once = own | {"Idempotency-Key": id}
+                self.ids["team", step.by] = (await self._send("POST", "/v1/teams", {"name": words}, once))["id"]
+            case "join":
+                team, asked = self.ids["team", step.of], {"user": self.ids["person", step.by]}
+                await self._send(
+                    "POST", f"/v1/teams/{team}/invites", asked, self._bearer(step.of) | {"Idempotency-Key": id}
+                )
+                await self._send("POST", f"/v1/teams/{team}/accept", None, own)
+            case _:
+                await self._write(step, words, id)
         await self.product.harness.app.indexer.catch_up(self.product.workspace(self.name, PEOPLE[step.by]).tenant_id)
 
+    async def _write(self, step: PageStep, words: str, id: str) -> None:
+        body = {"content": words, "tags": [words.split()[2]], "key": id} | (
+            {"project": step.project} if step.project else {}
+        )
+        note = step.how == "note"
+        headers = self._bearer(step.by, TOOL if note else "") | {"Idempotency-Key": id}
+        made = await self._send("POST", "/v1/agent/entries" if note else "/v1/entries", body, headers)
+        if step.how == "trash":
+            await self._send("DELETE", f"/v1/entries/{made['id']}", None, self._bearer(step.by))
+        if step.how == "share":
+            team = {"team": self.ids["team", step.of]}
+            await self._send("PUT", f"/v1/entries/{made['id']}/team", team, self._bearer(step.by))
+
+    async def _link(self, step: PageStep, words: str) -> None:
+        """Connect an account on another platform, with which something was remembered before."""
+        await self._run(step.of, f"/nexus remember {words}", f"of step {step.n}", {"dm": "nexus"})
+        given = await self._run(step.by, "/nexus link", f"code of step {step.n}", {"dm": "nexus"})
+        code = given.partition("/nexus link ")[2].split()[0]
+        await self._run(step.of, f"/nexus link {code} --yes", f"step {step.n}", {"dm": "nexus"})
+
     async def _say(self, person: str, text: str, id: str, where: Mapping[str, object]) -> None:
-        here, app = self.product.workspace(self.name, PEOPLE[person]), self.product.harness.app
+        here, app = self._here(person), self.product.harness.app
         said = self._incoming(person, text, id, where)
         await app.receive(here, [said])
         await app.turns.settle()
 
     async def _tell(self, person: str, text: str, id: str, where: Mapping[str, object]) -> None:
-        here = self.product.workspace(self.name, PEOPLE[person])
-        answer = await run_command(self.product.harness.app, here, self._incoming(person, text, id, where))
+        await self._run(person, text, id, where)
+
+    async def _run(self, person: str, text: str, id: str, where: Mapping[str, object]) -> str:
+        said = self._incoming(person, text, id, where)
+        answer = await run_command(self.product.harness.app, self._here(person), said)
         assert not answer.confirm, answer.text
+        return answer.text
+
+    def _here(self, person: str) -> Workspace:
+        return self.product.workspace(self.name, PEOPLE.get(person, "main"), "" if person in PEOPLE else person)
 
     def _incoming(self, person: str, text: str, id: str, where: Mapping[str, object]) -> Incoming:
-        here, now = self.product.workspace(self.name, PEOPLE[person]), self.product.harness.clock.now()
+        here, now = self._here(person), self.product.harness.clock.now()
         private = bool(where.get("private")) or None
-        room, dm = (None if where.get(kind) is None else str(where[kind]) for kind in ("room", "dm"))
-        said = incoming(here, place_of(room, dm, None, private=private), person, text, now, id=id)
+        room, dm, thread = (None if where.get(kind) is None else str(where[kind]) for kind in ("room", "dm", "thread"))
+        place = place_of(room, dm, None, thread, private, platform=here.platform)
+        said = incoming(here, place, person, text, now, id=id)
         return replace(said, sender_trust=Trust.GUEST if person == GUEST else Trust.MEMBER)
 
-    async def _send(self, step: PageStep, path: str, body: Mapping[str, object]) -> None:
-        tool = TOOL if step.how == "note" else ""
-        headers = OWN | self._cookie(step.by) if step.by == BY_LINK else bearer(self.keys[step.by, tool])
-        headers = headers | ({} if step.how == "chat" else {"Idempotency-Key": f"step {step.n}"})
-        answer = await self.client.post(path, json=body, headers=headers)
-        assert answer.status_code < 300, f"{step}: {answer.text}"
+    def _bearer(self, person: str, tool: str = "") -> dict[str, str]:
+        return OWN | self._cookie(person) if person == BY_LINK else bearer(self.keys[person, tool])
+
+    async def _send(self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]) -> Any:
+        answer = await self.client.request(method, path, json=body, headers=headers)
+        assert answer.status_code < 300, f"{method} {path}: {answer.text}"
         await self._settle()
+        return answer.json() if answer.content else None
 
     async def _settle(self) -> None:
         await self.product.harness.app.credentials._last_use.settle()
@@ -293,9 +368,8 @@ ROUTES: Final = [
     and route.endpoint.__module__.startswith(pages.__name__)
     and "GET" in (route.methods or ())
 ]
-# The stream of events never ends: tests/integration/test_page_events.py says who is told what.
 HOME: Final = "/"  # it leads to another page
-STREAMS: Final = ("/events",)
+STREAMS: Final = ("/events",)  # they never end: watched by themselves, below
 # A value or some for each parameter of a page; a new one fails the test until it is here.
 DAY: Final = (START + timedelta(days=1)).date().isoformat()
 VALUES: Final[Mapping[str, Sequence[str]]] = {
@@ -329,6 +403,9 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "page": ("memory",),
 }
 MOST_IDS: Final = 4  # of a kind that are opened, and as many of others
+ALWAYS: Final = frozenset(
+    {"view"}
+)  # parameters that every id is asked with; the others: the first of one's own and of others
 # How long the person's own answer took is measured, and no two worlds agree on it.
 MEASURED: Final = re.compile(r"(?<=It took )[0-9.,]+(?= s\. )")
 # The ids of the audit log's own rows are random, and rows of one moment stand in the order of these.
@@ -361,18 +438,28 @@ async def ids_of(played: PlayedPages) -> dict[str, dict[str, set[str]]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address of a page, with the id in it. `foreign`: it is of others alone; `first`: the first of its kind."""
+
+    path: str
+    id: str = ""
+    foreign: bool = False
+    first: bool = True
+
+
 def paths(
     route: APIRoute, ids: Mapping[str, Mapping[str, set[str]]], viewer: str, invitation: str
-) -> Iterator[tuple[str, str, bool]]:
-    """The addresses of a page: each with the id in it, and whether it is of others alone."""
+) -> Iterator[Address]:
+    """The addresses of a page."""
     if route.path.startswith("/static/"):
-        yield from ((asset.path, "", False) for asset in assets().values() if asset.path.endswith((".css", ".js")))
+        yield from (Address(asset.path) for asset in assets().values() if asset.path.endswith((".css", ".js")))
         return
     if route.path == "/invite/{code}":
-        yield from ((f"/invite/{code}", "", False) for code in (invitation, invitation[:-1] + "x", "x"))
+        yield from (Address(f"/invite/{code}") for code in (invitation, invitation[:-1] + "x", "x"))
         return
     if "{" not in route.path:
-        yield route.path, "", False
+        yield Address(route.path)
         return
     before = route.path.partition("/{")[0]
     last = _TEMPLATE.findall(route.path)[-1]
@@ -381,9 +468,9 @@ def paths(
         mine = ids[viewer].get(start, set())
         everybodys = set().union(*(of.get(start, set()) for of in ids.values()))
         others = sorted(everybodys - mine)
-        for id in [*sorted(mine)[:MOST_IDS], *others[:MOST_IDS], RANDOM]:
-            rest = route.path[route.path.index(f"{{{last}}}") + len(last) + 2 :]
-            yield f"{start}/{id}{rest}", id, id not in mine
+        rest = route.path[route.path.index(f"{{{last}}}") + len(last) + 2 :]
+        for ids_of_some in (sorted(mine)[:MOST_IDS], others[:MOST_IDS], [RANDOM]):
+            yield from (Address(f"{start}/{id}{rest}", id, id not in mine, n == 0) for n, id in enumerate(ids_of_some))
 
 
 def _fits(route: APIRoute, start: str) -> bool:
@@ -392,10 +479,11 @@ def _fits(route: APIRoute, start: str) -> bool:
     return re.fullmatch(_TEMPLATE.sub(r"\\w+", shape), start) is not None and "\\w" not in start
 
 
-def queries(route: APIRoute) -> Iterator[dict[str, str]]:
+def queries(route: APIRoute, address: Address) -> Iterator[dict[str, str]]:
     """What a page is asked with: nothing, and each value of each parameter."""
     yield {}
-    for name in sorted(parameters(route)):
+    names = parameters(route)
+    for name in sorted(names if address.first else names & ALWAYS):
         assert name in VALUES, f"{route.path} has a new parameter {name}: say in VALUES what it is asked with"
         for value in VALUES[name]:
             yield {name: value}
@@ -418,16 +506,18 @@ async def test_what_somebody_may_not_read_changes_no_byte_of_any_page(worlds: Wo
     await both(one.play(first), two.play(second))
     # Both are read: what is read is written into the audit log, which admins see.
     ids, _ = await both(ids_of(one), ids_of(two))
-    counts, wrong = Counter[str](), list[str]()
+    counts, wrong, shown = Counter[str](), list[str](), set[str]()
     secret = {f"zq{step.n}{variant}z" for step in STEPS if viewer not in step.readers for variant in "ab"}
     word = CANARY.search(next(step.words("a") for step in STEPS if viewer not in step.readers))
     assert word is not None
     for route in ROUTES:
         if route.path in STREAMS:
             continue
-        for path, id, foreign in paths(route, ids, viewer, one.invitation):
-            for query in queries(route):
-                asked = str(httpx2.URL(path, params={k: v.replace("CANARY", word[0]) for k, v in query.items()}))
+        for address in paths(route, ids, viewer, one.invitation):
+            for query in queries(route, address):
+                asked = str(
+                    httpx2.URL(address.path, params={k: v.replace("CANARY", word[0]) for k, v in query.items()})
+                )
                 for script in (False, True) if not query else (False,):
                     answers = await both(*(each.open(viewer, asked, script=script) for each in (one, two)))
                     counts[f"{route.path} {answers[0][:3]}"] += 1
@@ -435,17 +525,128 @@ async def test_what_somebody_may_not_read_changes_no_byte_of_any_page(worlds: Wo
                         wrong.append(f"{viewer} {asked} fails: {answers[0][:3]}")
                     if answers[0] != answers[1]:
                         wrong.append(f"{viewer} {asked}: {unlike(*answers)}")
-                    found = (set(CANARY.findall("".join(answers))) & secret) - (
-                        {word[0]} if word[0] in asked else set()
-                    )
+                    words = set(CANARY.findall("".join(answers)))
+                    shown |= words
+                    found = (words & secret) - ({word[0]} if word[0] in asked else set())
                     if found:
                         wrong.append(f"{viewer} {asked} shows {found}")
-                    if foreign and id != RANDOM and answers[0][:3] != "200":
-                        random = asked.replace(id, RANDOM)
+                    if address.foreign and address.id != RANDOM and answers[0][:3] != "200":
+                        random = asked.replace(address.id, RANDOM)
                         absent, _ = await both(*(each.open(viewer, random, script=script) for each in (one, two)))
-                        if (masked := answers[0].replace(id, RANDOM)) != absent:
+                        if (masked := answers[0].replace(address.id, RANDOM)) != absent:
                             wrong.append(f"{viewer} {asked}: not as a random one: {unlike(masked, absent)}")
     assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:12])
+    if viewer == OF_EVERYTHING:
+        mine = [step for step in STEPS if viewer in step.readers and "CANARY" in step.text and step.by != OPTED_OUT]
+        assert not [step for step in mine if f"zq{step.n}az" not in shown], "nothing is compared of what is not shown"
+        assert {step.how for step in mine} >= {"say", "tell", "write", "trash", "share", "note", "team", "chat", "link"}
     opened = {kind.split()[0] for kind in counts if kind.endswith(" 200")}
     missing = {route.path for route in ROUTES} - opened - {*STREAMS, HOME}
     assert not {each for each in missing if viewer == ADMIN}, counts
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """What an open page of somebody is told."""
+
+    told: bytes = b""
+    head: str = ""
+
+    @property
+    def changes(self) -> int:
+        """How often it was told that something has changed."""
+        return self.told.count(CHANGED_EVENT)
+
+    @property
+    def rest(self) -> bytes:
+        """All that it was told, but for the stream's own beginning and signs of life."""
+        return self.told.removeprefix(RECONNECT).replace(HEARTBEAT, b"")
+
+
+@asynccontextmanager
+async def watching(played: PlayedPages, person: str, page: str) -> AsyncIterator[Watched]:
+    """A page that is open, without a server."""
+    watched, cookie = Watched(), played._cookie(person)["Cookie"]
+    asked = {"host": "localhost", "sec-fetch-site": "same-origin", "cookie": cookie}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": STREAMS[0],
+    }
+    scope |= {"raw_path": STREAMS[0].encode(), "query_string": f"page={page}".encode(), "root_path": ""}
+    scope |= {"headers": [(name.encode(), value.encode()) for name, value in asked.items()], "state": {}}
+    scope |= {"client": ("127.0.0.1", 1), "server": ("localhost", 80)}
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        watched.told += message.get("body", b"")
+        if message["type"] == "http.response.start":
+            watched.head = f"{message['status']} {sorted(message['headers'])}"
+
+    WHICH.set(played.product.url)
+    app: Any = played.client._transport
+    task = asyncio.create_task(app.app(scope, receive, send))
+    try:
+        await until(lambda: watched.told.startswith(RECONNECT))
+        yield watched
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("viewer", PEOPLE)
+async def test_what_somebody_may_not_read_tells_no_open_page_of_theirs(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, viewer: str
+) -> None:
+    """In one world others do some of everything while the person's pages are open, and in its twin nothing. Each of
+    them has a page open, too, by which it is seen that all who are to be told have been."""
+    monkeypatch.setattr(events, "PAUSE_SECONDS", 0.0)
+    name = f"events{viewer}"
+    one, two = (PlayedPages(product, name, client, opts_out=False) for product, client in zip(*worlds, strict=True))
+    shared = [(step, step.words("a")) for step in STEPS if viewer in step.readers and len(step.readers) == 2]
+    await both(one.play(shared), two.play(shared))
+    async with AsyncExitStack() as stack:
+        pages = [
+            [await stack.enter_async_context(watching(played, viewer, page)) for page in WatchedPage]
+            for played in (one, two)
+        ]
+        assert [each.head for each in pages[0]] == [each.head for each in pages[1]]
+        witnesses = {
+            person: await stack.enter_async_context(watching(one, person, WatchedPage.MEMORY))
+            for person in PEOPLE
+            if person != viewer
+        }
+        for step in STEPS:
+            if viewer in step.readers:
+                continue
+            WHICH.set(one.product.url)
+            one.product.harness.clock.set(START + timedelta(days=1, minutes=step.n))
+            witness, before = witnesses[step.by], witnesses[step.by].changes
+            await one._do(step, step.words("a"))
+            if step.how in TOLD:
+                await until(partial(told_since, [witness], before))
+        assert [each.rest for each in (*pages[0], *pages[1])] == [b""] * 2 * len(WatchedPage)
+        for played, open_pages in zip((one, two), pages, strict=True):
+            WHICH.set(played.product.url)
+            await played._do(own_step(viewer), own_step(viewer).text)
+            await until(partial(told_since, open_pages, 0))
+        assert {each.rest.replace(CHANGED_EVENT, b"") for each in (*pages[0], *pages[1])} == {b""}
+
+
+def told_since(watched: Sequence[Watched], before: int) -> bool:
+    """Whether all were told more often than before that something has changed."""
+    return all(each.changes > before for each in watched)
+
+
+def own_step(viewer: str) -> PageStep:
+    """Something of their own that their open pages show."""
+    how = "tell" if viewer == GUEST else "write"
+    text = "/nexus remember I do like tea --yes" if viewer == GUEST else "I do like tea."
+    return PageStep(len(STEPS) + 1, viewer, how, text, frozenset({viewer}), {"dm": "nexus"})
