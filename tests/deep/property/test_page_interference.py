@@ -145,6 +145,8 @@ def _steps() -> Iterator[PageStep]:
     yield step("carol", "tell", "/nexus project accept pbob", both_of_them, dm="nexus")
     yield step("bob", "tell", "/nexus project assign pbob --pool --yes", both_of_them, **crypt)
     yield step("carol", "say", "Into the pool goes CANARY.", both_of_them, **crypt)
+    vault = {"room": "vault-bob", "private": True}  # of the project, too, but carol is not in it
+    yield step("bob", "tell", "/nexus project assign pbob --yes", (), **vault)
     yield step("carol", "tell", "/nexus fact set pooled CANARY --project --yes", both_of_them, **crypt)
     yield step("carol", "write", "The project of two has CANARY.", both_of_them, "pbob")
     yield step("bob", "link", "My knee is CANARY.", (), of=ELSEWHERE_OF_BOB)
