@@ -12,7 +12,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,11 +40,6 @@ def current_party(tenant: uuid.UUID | None = None) -> Party:
     """For whom work is done now; in another `tenant` than theirs, for that tenant."""
     party = _current.get()
     return party if tenant in {None, party.tenant} else replace(party, tenant=tenant, person=None)
-
-
-def party_in(context: Context) -> Party:
-    """For whom is done what runs in a context."""
-    return context.get(_current) or _NOBODY
 
 
 def act_for_stranger() -> None:

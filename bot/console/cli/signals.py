@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 from composer.operations.upkeep import abandon_servers
-from composer.tasks.fair_loop import FairLoop
 
 T = TypeVar("T")
 
@@ -36,7 +35,7 @@ class SignalHandling:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises CancelledError when a signal has ended it."""
-        with self._handled(), asyncio.Runner(loop_factory=FairLoop) as runner:
+        with self._handled(), asyncio.Runner() as runner:
             return runner.run(self._remembered(work))
 
     async def _remembered(self, work: Coroutine[Any, Any, T]) -> T:
