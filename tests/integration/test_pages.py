@@ -4,6 +4,7 @@ import gzip
 import re
 import uuid
 from collections.abc import AsyncIterator
+from http.cookies import SimpleCookie
 from typing import Any, Final
 
 import httpx2
@@ -336,3 +337,27 @@ async def test_what_is_asked_and_added_on_pages_counts_as_over_the_api(harness: 
     async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
         used = await tx.operations.used(harness.clock.now().date().replace(day=1))
     assert (used[Operation.WRITES], used[Operation.CHATS]) == (1, 1)
+
+
+# docs/web.md: You. A person's own time zone was not that of the times on their pages; nothing set language or colours.
+async def test_a_person_chooses_language_colours_and_time_zone(harness: AppHarness, alice: Person) -> None:
+    await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
+    shown = await alice.page("/you")
+    assert ('<option value="de" lang="de">Deutsch</option>' in shown, "data-theme" in shown) == (True, False)
+    saved = await alice.press("/you", language="de", theme="dark", zone="tokyo")
+    assert (saved.status_code, saved.headers["location"]) == (303, "/you")
+    chosen = {
+        name: value.value for name, value in SimpleCookie("; ".join(saved.headers.get_list("set-cookie"))).items()
+    }
+    assert chosen == {"nexus-language": "de", "nexus-theme": "dark"}
+    cookies = "; ".join(f"{name}={value}" for name, value in {COOKIE_ON_LOCALHOST: alice.cookie, **chosen}.items())
+    german = (await alice.client.get("/you", headers={"Cookie": cookies, "Accept-Language": "en"})).text
+    assert '<html lang="de" dir="ltr" data-theme="dark">' in german
+    assert 'value="Asia/Tokyo"' in german
+    assert '<option value="de" lang="de" selected>Deutsch</option>' in german
+    assert "Japan Standard Time" in await alice.page("/memory")
+    for wrong in ({"language": "xx"}, {"theme": "pink"}, {"zone": "atlantis"}):
+        assert (await alice.press("/you", **wrong)).status_code == 422
+    cleared = await alice.press("/you")
+    assert all("Max-Age=0" in each for each in cleared.headers.get_list("set-cookie"))
+    assert 'name="zone" list="zones" maxlength="80" value=""' in await alice.page("/you")

@@ -327,6 +327,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /tools/{kind}/{id}/end": Row(of=opener),
     "GET /usage": Row(),
     "GET /waiting": Row(),
+    "GET /you": Row(),
     "POST /admin/audit/verify": Row(ADMINS, changes=False),
     "POST /admin/import/discard": Row(ADMINS, form={"id": _NOBODYS}),
     "POST /admin/import/file": Row(ADMINS, file=True),
@@ -381,6 +382,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /tools/{kind}/{id}/end": Row(of=account),
     "POST /waiting/{id}/accept": Row(of=proposal, form={"project": "<project>"}),
     "POST /waiting/{id}/reject": Row(of=proposal, form={"project": "<project>"}),
+    "POST /you": Row(form={"zone": "Asia/Tokyo"}),
 }
 PRIVATE: Final = {name: row for name, row in ROWS.items() if row.who != ANYBODY}
 

@@ -5,8 +5,8 @@ import gettext as catalogues
 import gzip
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from html.parser import HTMLParser
@@ -24,12 +24,14 @@ from jinja2.runtime import Context
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from bot.web.credentials import only_cookie
 from bot.web.pages.assets import address_of
 from bot.web.pages.sources import cards_of, with_links
 from composer.people.places import NamedPlace
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
+LANGUAGE_COOKIE: Final = "nexus-language"
 # What an item or a source is, as templates show it: their own words, in the reader's language.
 KINDS: Final = (
     *(
@@ -59,15 +61,21 @@ PAGE_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The language of a page: its code, and the texts in it."""
+    """The language of a page: its code, the texts in it, and whether its reader chose it (`/you`)."""
 
     code: str
     texts: catalogues.NullTranslations
+    chosen: bool = False
 
     @property
     def locale(self) -> Locale:
         """For dates and numbers."""
         return Locale.parse(self.code)
+
+    @property
+    def own_name(self) -> str:
+        """What it is called by those who speak it."""
+        return str(self.locale.get_display_name(self.code)).capitalize()
 
     @property
     def direction(self) -> str:
@@ -116,8 +124,15 @@ def _languages() -> dict[str, Language]:
     return found
 
 
+def languages() -> Sequence[Language]:
+    """All that there are."""
+    return list(_languages().values())
+
+
 def language_of(request: Request) -> Language:
-    """The language that a browser asks for, of those that there are."""
+    """The language that was chosen in a browser, or else the one that it asks for, of those that there are."""
+    if (chosen := _languages().get(only_cookie(request, LANGUAGE_COOKIE) or "")) is not None:
+        return replace(chosen, chosen=True)
     asked = [each.partition(";")[0].strip() for each in request.headers.get("accept-language", "").split(",")[:10]]
     known = _languages()
     return known[negotiate_locale([each for each in asked if each], list(known), sep="-") or SOURCE_LANGUAGE]

@@ -144,7 +144,7 @@ class Viewer:
             admin=any(each["admin"] for each in found["accounts"]),
             waiting=await listing.count_decidable(tx, access) + proposed,
             platforms=platforms,
-            zone=self._zone(zones[0] if zones else None),
+            zone=self._zone(access.settings.timezone or (zones[0] if zones else None)),
             csrf=self.csrf,
             path=self.request.url.path,
             theme=_theme(self.request),
@@ -180,10 +180,11 @@ class Reading:
 
 def _theme(request: Request) -> str:
     chosen = only_cookie(request, THEME_COOKIE)
-    return chosen if chosen in ("light", "dark") else ""
+    return chosen if chosen in THEMES else ""
 
 
 THEME_COOKIE: Final = "nexus-theme"
+THEMES: Final = ("light", "dark")
 
 
 async def _viewer(request: Request, nexus: Nexus) -> Viewer:
