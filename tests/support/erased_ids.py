@@ -9,6 +9,7 @@ import asyncpg
 import redis
 
 from composer.settings import Settings
+from composer.stores.audit_keys import KEY_FILE
 
 
 async def find_remains(settings: Settings, *words: str) -> dict[str, set[str]]:
@@ -34,18 +35,21 @@ async def find_remains(settings: Settings, *words: str) -> dict[str, set[str]]:
 
 
 async def _cells(settings: Settings) -> list[tuple[str, bytes]]:
-    """Every value of every table, as text, with its table and column."""
+    """Every value of every table, as text, with its table and column; bytes as they are: as digits, digests hold any
+    short word by chance."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         columns = await connection.fetch(
-            "SELECT c.relname, a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid"
+            "SELECT c.relname, a.attname, a.atttypid = 'bytea'::regtype"
+            " FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid"
             " WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
             " AND format_type(a.atttypid, NULL) IN ('text', 'jsonb', 'json', 'text[]', 'bytea')"
         )
         found = []
-        for table, column in columns:
-            rows = await connection.fetch(f'SELECT "{column}"::text FROM "{table}" WHERE "{column}" IS NOT NULL')
-            found += [(f"{table}.{column}", row[0].encode()) for row in rows]
+        for table, column, is_bytes in columns:
+            as_text = "" if is_bytes else "::text"
+            rows = await connection.fetch(f'SELECT "{column}"{as_text} FROM "{table}" WHERE "{column}" IS NOT NULL')
+            found += [(f"{table}.{column}", row[0] if is_bytes else row[0].encode()) for row in rows]
         return found
     finally:
         await connection.close()
@@ -61,4 +65,6 @@ def _cached(settings: Settings) -> Iterable[tuple[str, bytes]]:
 
 
 def _files(home: Path) -> Iterable[Path]:
-    return (path for path in home.rglob("*") if path.is_file() and "postgres" not in path.parts)
+    """All but those of PostgreSQL, and the key that the audit log is signed with, which is random letters."""
+    files = (path for path in home.rglob("*") if path.is_file() and "postgres" not in path.parts)
+    return (path for path in files if path.name != KEY_FILE)
