@@ -299,7 +299,7 @@ BEGIN
     ORDER BY u.id FOR UPDATE;
     DELETE FROM users AS u
     WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
-          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms
+          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms AND u.disabled_at IS NULL AND u.settings IS NULL
           AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
           AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)

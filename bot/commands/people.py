@@ -17,6 +17,7 @@ from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.memory.reminding import local_time
 from composer.model import EVERY_VENDOR, RecordingPolicy
+from composer.people.credentials.issuing import require_enabled
 from composer.people.opting import opt_in, opt_out
 from composer.people.own_settings import change_own_settings
 from composer.repositories.database import Transaction
@@ -172,6 +173,8 @@ async def _link(call: Call) -> CommandAnswer:
         if owner is None:
             raise NotFound(_UNKNOWN_CODE)
         other = owner.id
+        for each in (call.user, other):  # one account's key would open the other's memory
+            await require_enabled(tx, each)
         opted_out = await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
     opted = f"\nYou have opted out, so nothing is stored of either. To change that: {PREFIX} opt-in"

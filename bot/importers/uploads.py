@@ -54,6 +54,7 @@ from composer.rights.relations import TenantFacts
 from composer.rights.table import Act, judge
 from composer.tasks.shares import acting_for
 from composer.tasks.signals import end_tasks
+from composer.text.cleaning import shorten
 
 logger = structlog.get_logger()
 
@@ -62,6 +63,7 @@ MAX_UPLOADED_MESSAGES: Final = 1_000_000
 MAX_UPLOADED_CHANNELS: Final = 900  # with messages; a form of a page has at most 1,000 fields
 MAX_LISTED_CHANNELS: Final = 5_000  # also private and empty ones
 MAX_WORKSPACES: Final = 20
+MAX_SHOWN_NAME: Final = 40  # characters of a name out of a file
 MAX_NAME_CHARS: Final = 100  # of a file or a channel, as it is shown
 NOTED_EACH: Final = 1.0  # seconds between notes of how far it is
 UPLOAD_BOUNDS: Final = ArchiveBounds(total=4 * 2**30, directory=32 * 2**20, whole=64 * 2**20, values=2_000_000)
@@ -73,8 +75,8 @@ NO_EXPORT: Final = (
     "Nexus imports other files, with nexus import."
 )
 NOT_YOURS: Final = (
-    "This file is of a workspace that does not belong to this organisation, so nothing of it can be imported here. "
-    "Whoever runs Nexus can add the workspace to it, in nexus.toml."
+    "This file is of the workspace {name}, which does not belong to this organisation, so nothing of it can be "
+    "imported here. Whoever runs Nexus can add the workspace to it, in nexus.toml."
 )
 NOTHING: Final = "There is nothing in it that can be imported here: no message of a public channel."
 NONE_CHOSEN: Final = "Choose at least one of the channels."
@@ -392,7 +394,7 @@ class Uploads:
                 raise BadInput(TOO_MANY_CHANNELS)
             for name in {*each.survey.workspaces, *_guilds(each.export)}:
                 if self._app.directory.workspace(each.export.platform, name).tenant_id != tenant:
-                    raise BadInput(NOT_YOURS)
+                    raise BadInput(NOT_YOURS.format(name=shorten(name, MAX_SHOWN_NAME)))
         for each in exports:
             await privacy_by_discord(self._app, each.export)
         return exports

@@ -13,6 +13,8 @@ from composer.model import Agent, Workspace
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.imports import ImportRun, StoredImport
+from composer.rights.relations import TenantFacts
+from composer.rights.table import Act, judge
 from composer.text.notices import SHORT_ID_CHARS
 
 UNDO_BATCH: Final = 500  # messages that one transaction erases
@@ -67,7 +69,10 @@ def short_id(id: uuid.UUID) -> str:
 async def begin_import(
     tx: Transaction, workspace: Workspace, agents: Sequence[Agent], run: ImportRun, now: datetime
 ) -> None:
-    """Let what this transaction stores belong to a run of an import."""
+    """Let what this transaction stores belong to a run of an import. Raises Refused once whoever uploaded it may not
+    import any more."""
+    if run.uploaded_by is not None:
+        judge([Act.IMPORT_HISTORY], TenantFacts(await tx.people.is_admin(run.uploaded_by)))
     await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
     await tx.imports.begin(run, workspace.platform, workspace.name, now)
 

@@ -148,7 +148,10 @@ async def receive(
                     await admit(tx)
                 if run is not None:
                     await begin_import(tx, workspace, agents, run, now)
-                state, known = await resolve_users(tx, workspace, agents, messages, now, states_trust=run is None)
+                uploaded = run is not None and run.uploaded_by is not None
+                state, known = await resolve_users(
+                    *(tx, workspace, agents, messages, now), states_trust=run is None, restores_names=not uploaded
+                )
                 batch_stored = await _store(tx, state, known, follow_up, answer=answer, run=run, now=now)
                 unread = _with_unread(batch_stored, is_unread)
                 await _note(tx, state, batch_stored, unread, answer=answer, run=run)

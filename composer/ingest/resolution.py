@@ -82,10 +82,12 @@ async def resolve_users(
     now: datetime,
     *,
     states_trust: bool = True,
+    restores_names: bool = True,
 ) -> tuple[Batch, list[Incoming]]:
     """A batch with the ids of everyone who wrote or is mentioned, and the messages with what is known of their senders.
     Creates the tenant, its workspace and agents, and the senders, if they are new; then locks the messages'
-    conversations. `states_trust`: the messages say what their senders are now."""
+    conversations. `states_trust`: the messages say what their senders are now; `restores_names`: and
+    what people are called whose names were erased."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
     # is locked later.
@@ -102,7 +104,7 @@ async def resolve_users(
     if new:  # before any conversation is locked; what is known of others is changed after that
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now, stated)
         rows = await tx.conversations.lock(conversations)
-    back = {name for name, identity in known.items() if identity.nameless and not identity.opted_out}
+    back = {name for name, each in known.items() if restores_names and each.nameless and not each.opted_out}
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
         await tx.people.restore_names(renamed)

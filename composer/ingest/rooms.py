@@ -34,7 +34,8 @@ async def set_room_private(
     run: ImportRun | None = None,
 ) -> None:
     """Make a room private or public, as its platform reported at a time (None: it is so now). What is older than its
-    latest report changes nothing. `create`: create the room if it is unknown. `run`: of an import that says it."""
+    latest report changes nothing. `create`: create the room if it is unknown. `run`: of an import that says it;
+    what somebody uploaded makes a room, and says nothing of one that is there."""
     id = room_id(workspace, room)
     async with database.transaction(workspace.tenant_id) as tx:
         if run is not None:
@@ -44,6 +45,8 @@ async def set_room_private(
             await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
             await _ensure_room(tx, workspace, room, private=private, now=now, stated_at=stated_at or now)
             rows = await tx.conversations.lock([id])  # another process may have created it, with other privacy
+        if run is not None and run.uploaded_by is not None:
+            return
         changed = await set_privacy(tx, rows, id, private, stated_at, now)
         if id in rows and not changed and stated_at is None:
             await tx.conversations.confirm_privacy(id, now)

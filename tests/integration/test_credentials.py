@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import User, tenant_id
+from composer.people.administration import set_disabled
 from composer.people.credentials import keys, sign_in
 from composer.people.credentials.issuing import KeyRequest, NewKey, create_key, delete_credentials, revoke
 from composer.people.credentials.principal import EVERY_PERMISSION, TOOL_PERMISSIONS, KeyPermission, Principal, Source
@@ -455,3 +456,18 @@ async def test_a_credential_is_looked_up_by_one_statement_that_leaves_no_tenant_
     async with harness.app.database.statement(tenant_id("another")) as tx:
         assert await tx.api_keys.find(keys.digest(made.text)) is None
         assert await tx.web_sessions.find(keys.digest(cookie)) is None
+
+
+# docs/api.md: nothing opens the memory of who is disabled. Keys of the settings did.
+async def test_keys_of_the_settings_open_nothing_of_who_is_disabled(settings: Settings) -> None:
+    given = {"owner": "acme/alice", "owner_key": SecretStr(OWNER_KEY), "tool_keys": {"claude": SecretStr(CLAUDE_KEY)}}
+    async with open_harness(settings.model_copy(update=given)) as harness:
+        alice, root = await person(harness), await person(harness, "root")
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            await tx.people.set_admin(root.id, True)
+        assert await resolve(harness, OWNER_KEY) is not None
+        for wanted in (True, False):
+            async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
+                await set_disabled(tx, root.id, alice.id, wanted, harness.clock.now())
+            found = [await resolve(harness, each) is None for each in (OWNER_KEY, CLAUDE_KEY)]
+            assert found == [wanted, wanted]

@@ -202,3 +202,16 @@ async def test_who_opted_out_with_one_account_has_opted_out_with_all(harness: Ap
     await link(harness, "bob", "bob2")
     await in_annex(harness, "bob2", "opt-in")
     assert await is_stored()
+
+
+# docs/api.md: nothing opens the memory of who is disabled. The key of an account that was linked only then did.
+async def test_no_account_is_linked_with_one_of_who_is_disabled(harness: AppHarness) -> None:
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        bob = await tx.people.find_user("console", "home", "bob")
+        assert bob is not None
+        await tx.people.set_disabled(bob.id, harness.clock.now())
+    with pytest.raises(Refused, match="disabled this person"):
+        await link(harness, "bob", "bob2")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_disabled(bob.id, None)
+    assert "Linked with bob" in await link(harness, "bob", "bob2")

@@ -187,7 +187,7 @@ async def test_a_file_that_is_no_export_says_so_and_another_may_be_sent(
     assert "odd&lt;b&gt;.zip" in shown
     users = [{**each, "team_id": "T0OTHER"} for each in SlackZip().users]
     await dropped(root, export({DAY: HONEST[DAY]}, users=users))
-    assert "does not belong to this organisation" in await settled(root)
+    assert "which does not belong to this organisation" in await settled(root)
     await dropped(root, export())
     assert "#<bdi>general</bdi>" in await settled(root)
     assert (await dropped(root, export())).status_code == 409, "one waits already"

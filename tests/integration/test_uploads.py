@@ -17,15 +17,17 @@ import asyncpg
 import pytest
 
 from bot.console.conversations import question
-from bot.importers import uploads
+from bot.importers import export_loading, uploads
 from bot.importers.uploads import MAX_LISTED_CHANNELS, Uploads
 from composer.errors import AdminNeeded, BadInput, Conflict, NotFound
 from composer.ingest.imports import FoundRun
 from composer.ingest.rooms import set_room_private
 from composer.ingest.uploads import KEPT_FOR, UploadedFile, UploadFolder, UploadState, remove_old_uploads
 from composer.model import ConversationKind, Incoming, Place, Trust, Workspace, room_id, user_id
+from composer.people.administration import set_disabled
 from composer.repositories.audit import AuditAct
 from composer.repositories.imports import ImportRun
+from composer.repositories.people import NAMELESS
 from composer.settings import Settings, TenantSettings
 from composer.turn.explanation import explain_stored
 from tests.integration.test_discord_import import thread, town
@@ -315,13 +317,11 @@ async def test_forged_dms_and_group_dms_are_left_out(harness: AppHarness, kept: 
 
 async def test_a_file_of_another_workspace_is_refused_whosever_it_is(harness: AppHarness, kept: Uploads) -> None:
     root = await admin_of(harness)
-    sentences = set()
     for team in ("T0GLOBEX", "T0NOBODY"):
         users = [{**each, "team_id": team} for each in SlackZip().users]
         found = await sent(harness, kept, root, export(users=users))
-        sentences.add(found.error)
         assert (found.state, found.channels) == (UploadState.FAILED, ())
-    assert sentences == {uploads.NOT_YOURS}, "it does not say whether somebody else has that workspace"
+        assert found.error == uploads.NOT_YOURS.format(name=team), "it does not say whether somebody else has it"
     assert await messages(harness) == []
     several = io.BytesIO()
     with zipfile.ZipFile(several, "w") as file:
@@ -333,7 +333,7 @@ async def test_a_file_of_another_workspace_is_refused_whosever_it_is(harness: Ap
                 (DAY, [slack_said("1777885200.000100", ALICE, FORGED)]),
             ):
                 file.writestr(f"{folder}{name}.json", json.dumps(content))
-    assert (await sent(harness, kept, root, several.getvalue())).error == uploads.NOT_YOURS
+    assert (await sent(harness, kept, root, several.getvalue())).error == uploads.NOT_YOURS.format(name="T0GLOBEX")
 
 
 async def test_messages_that_are_still_to_come_are_left_out(harness: AppHarness, kept: Uploads) -> None:
@@ -552,3 +552,56 @@ async def test_what_whoever_runs_nexus_imported_is_not_for_admins_to_undo(harnes
     with pytest.raises(NotFound):
         await kept.undo(here.tenant_id, root, run.id)
     assert len(await messages(harness)) == 1
+
+
+async def test_a_room_that_its_platform_has_just_made_private_is_not_opened(
+    harness: AppHarness, kept: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, here = await admin_of(harness), slack(harness)
+    look = export_loading._WorkspaceLoad.check_known_rooms
+
+    async def looked(load: Any, found: Any) -> None:
+        await look(load, found)
+        await make_private(harness, GENERAL, ALICE)
+
+    monkeypatch.setattr(export_loading._WorkspaceLoad, "check_known_rooms", looked)
+    done = await imported(harness, kept, root, export())
+    assert (done.new, await messages(harness)) == (0, [(GENERAL, "secret 0")])
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
+        [state] = (await tx.conversations.room_states([room_id(here, GENERAL)])).values()
+    assert state.private
+
+
+async def test_an_import_ends_with_the_rights_of_its_admin(
+    harness: AppHarness, kept: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, tenant = await admin_of(harness), slack(harness).tenant_id
+    await admin_of(harness, "other")
+    found = await sent(harness, kept, root, export())
+    opened = Uploads._opened
+
+    async def demoted(kept: Uploads, *values: Any) -> Any:
+        async with harness.app.database.transaction(tenant) as tx:
+            await tx.people.set_admin(root, False)
+        return await opened(kept, *values)
+
+    monkeypatch.setattr(Uploads, "_opened", demoted)
+    await kept.run(tenant, root, found.id, None)
+    await until(lambda: not kept.at_work)
+    assert await messages(harness) == []
+
+
+async def test_undoing_leaves_who_was_disabled_and_a_file_names_nobody_again(
+    harness: AppHarness, kept: Uploads
+) -> None:
+    root, tenant, alice = await admin_of(harness), slack(harness).tenant_id, user_id(slack(harness), ALICE)
+    await imported(harness, kept, root, export())
+    async with harness.app.database.transaction(tenant, "alone") as tx:
+        await set_disabled(tx, root, alice, True, harness.clock.now())
+        await tx.people.blank_names([alice], ["Alice"])
+    [first] = [run for run in await kept.runs(tenant, root) if run.messages]
+    await kept.undo(tenant, root, first.id)
+    await settled(harness, kept, root)
+    await imported(harness, kept, root, export())
+    [row] = await rows_of(harness, f"SELECT name, disabled_at FROM users WHERE id = '{alice}'")
+    assert (row["name"], row["disabled_at"] is None) == (NAMELESS, False)

@@ -48,12 +48,14 @@ async def change_how_pages_look(
         raise BadInput("There is no such language here.")
     if theme and theme not in THEMES:
         raise BadInput("Colours are light or dark, or as the system has them.")
-    meant = zone_of_text(zone) if zone.strip() else None
     call = viewer.call
-    async with call.writing(alone=True) as (tx, access):
-        own_settings(call.principal, access)
-        of_tenant = call.app.directory.zone(access.tenant_id)
-        await change_own_settings(tx, access, {"timezone": meant}, call.now, of_tenant)
+    async with viewer.reading() as reading:
+        before = own_settings(call.principal, reading.access).timezone
+    if zone != (before or ""):
+        meant = zone_of_text(zone) if zone.strip() else None
+        async with call.writing(alone=True) as (tx, access):
+            of_tenant = call.app.directory.zone(access.tenant_id)
+            await change_own_settings(tx, access, {"timezone": meant}, call.now, of_tenant)
     answer = RedirectResponse(YOU, 303)
     secure = cookie_name(call.app.settings.public_url)[1]
     for name, value in ((LANGUAGE_COOKIE, language), (THEME_COOKIE, theme)):

@@ -116,7 +116,9 @@ class Resolver:
         if chosen is not None and owner is not None:
             async with self._database.transaction(owner.tenant_id, "read") as tx:
                 holder = await tx.api_keys.owner(owner.platform, owner.workspace, owner.external_id)
-            return None if holder is None else _of_settings(owner, chosen, holder)
+                if holder is None or await tx.people.disabled_since(holder.user_id) is not None:
+                    return None
+            return _of_settings(owner, chosen, holder)
         tenant = keys.tenant_of(parsed)
         async with self._database.statement(tenant) as tx:
             stored = await tx.api_keys.find(digest)
