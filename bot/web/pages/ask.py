@@ -44,6 +44,7 @@ SUGGESTED_CHARS: Final = 90
 SHOWN_ELSEWHERE: Final = 3
 TRIED_WORDS: Final = 4
 _WORD: Final = re.compile(r"\w{4,}")
+_AS_WORDS: Final = str.maketrans("_-", "  ")
 _NEW: Final[dict[str, Any]] = {"earlier": None, "before": None}  # of a conversation that is not there yet
 _NO_HELP: Final[dict[str, Any]] = {"suggestions": (), "elsewhere": (), "chosen": ""}
 router = PageRouter(ASK)
@@ -241,7 +242,7 @@ async def _suggestions(
             text = shorten(decided[0].landmark.text, SUGGESTED_CHARS)
             found.append(SuggestedQuestion("decision", text, id, name))
         if facts:
-            key = shorten(clean_line(re.sub(r"[_-]+", " ", facts[-1].key), MAX_TITLE_CHARS), MAX_TITLE_CHARS)
+            key = shorten(clean_line(facts[-1].key.translate(_AS_WORDS), MAX_TITLE_CHARS), MAX_TITLE_CHARS)
             found.append(SuggestedQuestion("fact", key, id, name))
     users = reading.owned.users
     alone = OwnFilter(namespaces=(*map(entries_namespace, users), *map(profile_namespace, users)))
