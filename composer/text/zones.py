@@ -32,6 +32,11 @@ def zone_of_text(text: str) -> str:
     )
 
 
+def zone_names() -> list[str]:
+    """The names of zones that people may write, in their order."""
+    return sorted(_names().values())
+
+
 @cache
 def _zones() -> frozenset[str]:
     return frozenset(name for name in available_timezones() if len(name) <= MAX_ZONE_CHARS) - _OF_NO_PLACE

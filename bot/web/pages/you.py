@@ -1,8 +1,6 @@
 """`/you`: how a person sees the pages: their language, colours and time zone."""
 
-from functools import cache
 from typing import Annotated, Any, Final
-from zoneinfo import available_timezones
 
 from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
@@ -12,7 +10,7 @@ from bot.web.pages.rendering import LANGUAGE_COOKIE, languages, page
 from bot.web.pages.viewer import THEME_COOKIE, THEMES, PageRouter, SignedIn
 from composer.errors import BadInput
 from composer.people.own_settings import change_own_settings, own_settings
-from composer.text.zones import zone_of_text
+from composer.text.zones import zone_names, zone_of_text
 
 YOU: Final = "/you"
 CHOICE_SECONDS: Final = 365 * 86_400  # that a browser remembers how its pages are to look
@@ -32,7 +30,7 @@ async def show_you(request: Request, viewer: SignedIn) -> Response:
         "chosen": viewer.language.code if viewer.language.chosen else "",
         "themes": THEMES,
         "zone": zone or "",
-        "zones": _zones(),
+        "zones": zone_names(),
     }
     return page(request, "you.html", viewer.language, **values)
 
@@ -64,10 +62,3 @@ async def change_how_pages_look(
         else:
             answer.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
     return answer
-
-
-@cache
-def _zones() -> list[str]:
-    """The names of places that zones are called by, as people know them."""
-    places = [name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "US/"))]
-    return ["UTC", *sorted(places)]
