@@ -22,9 +22,7 @@ MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
 STANDS_OUT: Final = 0.30  # by which what replaces a statement is more like it than half of the rest that came after it
-MAX_STATEMENT_BYTES: Final = (
-    250  # a longer text tells more than one thing: it replaces nothing, and nothing replaces it
-)
+MAX_STATEMENT_BYTES: Final = 250  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
 Sources = AbstractSet[tuple[str, str]]
 
