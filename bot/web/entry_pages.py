@@ -24,6 +24,7 @@ from composer.visibility import EntryAccess, may_see_teams, owned_by_bearer
 
 MAX_ENTRY_PAGE: Final = 100
 MAX_PAGE_NUMBER: Final = 1_000
+SORTED: Final = "By when they were created, updated, or last used in an answer to you; with `-` the latest first."
 Text = Annotated[str, Query(min_length=1, max_length=200)]
 Words = Annotated[list[Annotated[str, Query(min_length=1, max_length=64)]], Query(max_length=32)]
 

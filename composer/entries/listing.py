@@ -27,7 +27,8 @@ MAX_SNIPPET_CHARS: Final = 500  # of each text in a list
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries, newest first, and the cursor with which the next ones are listed; None after the last."""
+    """Some entries, in the order that was asked for, and the cursor with which the next are listed; None after the
+    last."""
 
     entries: Sequence[Entry]
     cursor: str | None
@@ -51,24 +52,25 @@ async def page(
     `team`: those shared with one team alone; `only_project`: those of the project that `access` names alone. `whole`:
     with all of their texts, else with the first SNIPPET_CHARS characters. Those in the trash, and those that have
     expired, are listed to the person whose they are. Raises BadInput, NotFound for a team or project that may not be
-    read, Refused for a tool that asks for the trash or for expired ones.
+    read, Refused for a tool that asks for the trash, for expired ones, or for those last used.
     """
     if not 1 <= limit <= MAX_LISTED_ENTRIES:
         raise BadInput(f"The limit of a page is a number from 1 to {MAX_LISTED_ENTRIES}.")
     if offset is not None and not 0 <= offset <= MAX_OFFSET:
         raise BadInput(f"The offset is a number from 0 to {MAX_OFFSET:,}; beyond it, list with the cursor.")
     readable, wanted = _scope(access, wanted, team, only_project=only_project)
-    found = await tx.entries.find(
+    found = await tx.entries.find_sorted(
         readable,
         wanted,
         now,
         limit=limit + 1,
         offset=offset or 0,
-        after=None if cursor is None or offset is not None else read_cursor(cursor),
+        after=None if cursor is None or offset is not None else read_cursor(cursor, wanted.order),
         chars=None if whole else MAX_SNIPPET_CHARS,
     )
-    shown = found[:limit]
-    return Page(shown, cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > limit else None)
+    entries = [entry for _, entry in found[:limit]]
+    next = cursor_of(found[limit - 1][0], entries[-1].id, wanted.order) if len(found) > limit else None
+    return Page(entries, next)
 
 
 async def counts(
@@ -158,6 +160,8 @@ def _scope(
 ) -> tuple[Readable, EntryFilter]:
     if (wanted.trashed or wanted.expired) and not access.is_person:
         raise Refused("Only the person themselves may see their trash, and what has expired.")
+    if wanted.order.by == "used" and not access.is_person:
+        raise Refused("Only the person themselves may see what was used in answers to them.")
     require_storable(wanted)
     readable = visibility.readable_entries(access) if team is None else visibility.readable_team(access, team)
     if only_project:

@@ -19,7 +19,7 @@ from composer.people.readers import WhoReads, readers_of
 from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.own_data import OwnFilter, OwnItem, OwnOrder, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.work import in_thread
@@ -122,13 +122,12 @@ async def own_items(
 ) -> OwnItems:
     """A page of the person's items, in the order that is wanted. Raises BadInput for a cursor that no page gave."""
     if cursor is not None:
-        wanted = replace(wanted, after=read_cursor(cursor))
+        wanted = replace(wanted, after=read_cursor(cursor, wanted.order))
     found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     page = found[:limit]
     items = await _placed(tx, owned, page, presence)
     last = page[-1] if len(found) > limit else None
-    is_changed = wanted.order is OwnOrder.CHANGED
-    next = None if last is None else cursor_of(last.changed_at if is_changed else last.at, last.id)
+    next = None if last is None else cursor_of(last.sorted_at, last.id, wanted.order)
     return OwnItems(items, next)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
+from composer.repositories.ordering import Order
 from composer.repositories.readable import readable_parameters
 from composer.text.cleaning import shorten
 from composer.visibility import AccessTag, Owned, Readable
@@ -146,7 +147,7 @@ class EntryFilter:
     """Which entries to list: those that fit all of it; what is None or empty fits every one. `tags` must all be
     there. `words` stand somewhere in its text, title or key, in any case. `since` is included and `until` is not.
     `trashed`: those in the trash, of `owners`, instead of the others; `expired`: those that have expired, likewise.
-    `authors`: those of these people alone."""
+    `authors`: those of these people alone. `order`: of `find_sorted`."""
 
     kinds: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -159,6 +160,7 @@ class EntryFilter:
     expired: bool = False
     owners: tuple[uuid.UUID, ...] = ()
     authors: tuple[uuid.UUID, ...] = ()
+    order: Order = Order.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +374,35 @@ class Entries:
         )
         entries = [_entry(row, whole=chars is None) for row in rows]
         return [entry for entry in entries if readable.admits(entry)]
+
+    async def find_sorted(
+        self,
+        readable: Readable,
+        wanted: EntryFilter,
+        now: datetime,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, uuid.UUID] | None = None,
+        chars: int | None = None,
+    ) -> list[tuple[datetime, Entry]]:
+        """As `find`, in the order that is wanted, each with the time that it is sorted by. Only answers to `owners`
+        count as uses."""
+        if wanted.order is Order.NEWEST:
+            found = await self.find(readable, wanted, now, limit=limit, offset=offset, after=after, chars=chars)
+            return [(entry.created_at, entry) for entry in found]
+        rows = await self._sql.fetch(
+            "entries_sorted",
+            **readable_parameters(readable),
+            **_filter_parameters(wanted, now),
+            **wanted.order.parameters(after),
+            user_ids=list(wanted.owners),
+            limit=limit,
+            offset=offset,
+            chars=chars,
+        )
+        entries = [(row["sorted_at"], _entry(row, whole=chars is None)) for row in rows]
+        return [(at, entry) for at, entry in entries if readable.admits(entry)]
 
     async def count(self, readable: Readable, wanted: EntryFilter, now: datetime) -> list[EntryCount]:
         """How many entries `find` would find in all, by kind."""

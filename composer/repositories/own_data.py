@@ -5,12 +5,12 @@ import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.landmarks import PROPOSAL_LIFETIME
+from composer.repositories.ordering import Order
 from composer.visibility import Owned, may_enter_room
 
 OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
@@ -76,7 +76,8 @@ class OwnItem:
     """A current memory, fact or landmark of a person. `text` is one of a memory or landmark, or `key = value` of a
     fact. `shelf` says what it is in a list: preferences, facts, decisions, notes or waiting; `label` more exactly.
     `origin`: a tool that wrote it, or how else it came. `pending`: it waits for approval, and nobody reads it yet; its
-    id is that in the quarantine. `trashed_at`: when it was put into the trash."""
+    id is that in the quarantine. `trashed_at`: when it was put into the trash. `sorted_at`: the
+    time by which its list is sorted; `used_at`: when it was last used in an answer to the person, in a list by that."""
 
     kind: str
     id: uuid.UUID
@@ -94,23 +95,9 @@ class OwnItem:
     tags: tuple[str, ...]
     pending: bool
     trashed_at: datetime | None
-    changed_at: datetime
-
-
-class OwnOrder(StrEnum):
-    """In which order items are listed: as they were written, the latest or the oldest first; or changed, the latest
-    first."""
-
-    NEWEST = "newest"
-    OLDEST = "oldest"
-    CHANGED = "changed"
-
-
-_ORDERED: Final = {
-    OwnOrder.NEWEST: "own_memory_newest",
-    OwnOrder.OLDEST: "own_memory_oldest",
-    OwnOrder.CHANGED: "own_memory_changed",
-}
+    updated_at: datetime
+    sorted_at: datetime
+    used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +116,7 @@ class OwnFilter:
     since: datetime | None = None
     until: datetime | None = None
     trashed: bool = False
-    order: OwnOrder = OwnOrder.NEWEST
+    order: Order = Order.NEWEST
     after: tuple[datetime, uuid.UUID] | None = None
 
 
@@ -192,13 +179,11 @@ class OwnData:
 
     async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
         """The person's current and pending items that are wanted, in the order that is."""
-        after_at, after_id = wanted.after or (None, None)
         found = await self._sql.fetch_as(
             OwnItem,
-            _ORDERED[wanted.order],
+            "own_memory_sorted",
             **_fitting(owned, wanted, now),
-            after_at=after_at,
-            after_id=after_id,
+            **wanted.order.parameters(wanted.after),
             limit=limit,
         )
         return [item for item in found if owned.admits(item.user_id)]

@@ -154,10 +154,9 @@ FROM (
 ) AS page
 ORDER BY page.created_at DESC, page.id DESC
 
--- name: entries_count
--- Count the entries that `entries_list` lists, by kind, with the bytes of their contents.
-SELECT m.kind, count(*) AS count, sum(octet_length(coalesce(m.content, m.text))) AS bytes
-FROM memories AS m
+-- name: entries_fitting
+-- The entries that `entries_list` lists, in no order, for statements that include this one.
+SELECT m.* FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
       AND may_read(m.namespace, m.visibility, m.user_id, m.allowed_vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
@@ -173,8 +172,34 @@ WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
       AND (:since::timestamptz IS NULL OR m.created_at >= :since)
       AND (:until::timestamptz IS NULL OR m.created_at < :until)
       AND (:words::text IS NULL OR m.text ILIKE :words OR m.title ILIKE :words OR m.key ILIKE :words)
+
+-- name: entries_count
+-- Count the entries that `entries_list` lists, by kind, with the bytes of their contents.
+SELECT m.kind, count(*) AS count, sum(octet_length(coalesce(m.content, m.text))) AS bytes
+FROM ({{entries_fitting}}) AS m
 GROUP BY m.kind
 ORDER BY m.kind
+
+-- name: entries_sorted
+-- List what `entries_list` lists in another order: `by` when they were created, updated or last used in an answer to one of
+-- `user_ids` (1970: never), the latest first where `direction` is 1, the earliest where it is -1.
+SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors AS vendors, m.kind, m.key, m.title,
+       substr(m.text, 1, coalesce(:chars::int, 1000000)) AS text, CASE WHEN :chars::int IS NULL THEN m.content END AS content,
+       m.tags, m.metadata, m.session, m.author, m.origin, m.trust, m.created_at, m.updated_at, m.expires_at, m.trashed_at,
+       m.version, octet_length(coalesce(m.content, m.text)) AS bytes, sorted.at AS sorted_at,
+       starts_with(m.namespace, 'team:') AND NOT EXISTS (
+           SELECT FROM team_members AS t
+           JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = t.user_id
+           JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+           WHERE t.tenant_id = :tenant_id AND t.team_id::text = substr(m.namespace, 6) AND o.id = m.user_id) AS former
+FROM ({{entries_fitting}}) AS m
+LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
+CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.created_at WHEN 'updated' THEN coalesce(m.updated_at, m.created_at)
+                                ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
+WHERE :after_at::timestamptz IS NULL
+      OR (:direction::int * extract(epoch FROM sorted.at), m.id) < (:direction * extract(epoch FROM :after_at), :after_id::uuid)
+ORDER BY :direction * extract(epoch FROM sorted.at) DESC, m.id DESC
+LIMIT :limit OFFSET :offset
 
 -- name: entries_own_ids
 -- List the ids of the entries that a person owns, of what they may read, newest first; those in the trash and expired ones

@@ -31,6 +31,16 @@ WITH injected AS (
 )
 SELECT pg_notify('turns', 'erased')
 
+-- name: used_times
+-- When each item was last used in an answer to a question of one of `user_ids`, for statements that include this one and are
+-- sorted `by` that; else nothing.
+SELECT l.source_id AS id, max(t.answered_at) AS at
+FROM messages AS q
+JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id AND t.answered_at IS NOT NULL
+JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.item_id = t.id AND l.item_kind = 'turn'
+WHERE :by::text = 'used' AND q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND NOT q.ephemeral
+GROUP BY l.source_id
+
 -- name: lineage_insert
 -- Record which sources items were made from.
 INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)

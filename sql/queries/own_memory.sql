@@ -13,7 +13,7 @@ SELECT 'memory' AS kind, id, user_id, namespace, visibility,
                                        AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed'
                                        AND l.decided_at > :now::timestamptz - :lifetime::interval) THEN 'proposed'
             ELSE kind END AS label,
-       text, key, created_at AS at, coalesce(updated_at, created_at) AS changed_at, author, origin, allowed_vendors AS vendors,
+       text, key, created_at AS at, coalesce(updated_at, created_at) AS updated_at, author, origin, allowed_vendors AS vendors,
        tags, false AS pending, trashed_at
 FROM memories
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
@@ -57,25 +57,17 @@ WHERE (trashed_at IS NOT NULL) = :trashed
       AND (:until::timestamptz IS NULL OR at < :until)
       AND (cardinality(:patterns::text[]) = 0 OR text ILIKE ALL (:patterns))
 
--- name: own_memory_newest
--- List what fits, latest first, before an item of this time and id (NULL: from the latest).
-SELECT * FROM ({{own_memory_fitting}}) AS fitting
-WHERE :after_at::timestamptz IS NULL OR (at, id) < (:after_at, :after_id::uuid)
-ORDER BY at DESC, id DESC
-LIMIT :limit
-
--- name: own_memory_oldest
--- List what fits, oldest first, after an item of this time and id (NULL: from the oldest).
-SELECT * FROM ({{own_memory_fitting}}) AS fitting
-WHERE :after_at::timestamptz IS NULL OR (at, id) > (:after_at, :after_id::uuid)
-ORDER BY at, id
-LIMIT :limit
-
--- name: own_memory_changed
--- List what fits, latest changed first, before an item that was changed at this time (NULL: from the latest).
-SELECT * FROM ({{own_memory_fitting}}) AS fitting
-WHERE :after_at::timestamptz IS NULL OR (changed_at, id) < (:after_at, :after_id::uuid)
-ORDER BY changed_at DESC, id DESC
+-- name: own_memory_sorted
+-- List what fits `by` when it was created, updated or last used in an answer to its person (1970: never), the latest first
+-- where `direction` is 1, the earliest where it is -1, after an item of this time and id (NULL: from the first).
+SELECT m.*, sorted.at AS sorted_at, used.at AS used_at
+FROM ({{own_memory_fitting}}) AS m
+LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
+CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.at WHEN 'updated' THEN m.updated_at
+                                ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
+WHERE :after_at::timestamptz IS NULL
+      OR (:direction::int * extract(epoch FROM sorted.at), m.id) < (:direction * extract(epoch FROM :after_at), :after_id::uuid)
+ORDER BY :direction * extract(epoch FROM sorted.at) DESC, m.id DESC
 LIMIT :limit
 
 -- name: own_memory_labels

@@ -195,7 +195,7 @@ async def _lists(me: Person) -> None:
             f"/v1/entries?limit=100&page={number % 20 + 1}&stats=true",
             "/v1/export",
             f"/v1/entries?limit=100&offset={number % 900}",
-            "/v1/entries?limit=100&sort=content&q=a",
+            "/v1/entries?limit=100&sort=-used&q=a",
             "/v1/chat/sessions?limit=100",
             "/v1/episodes?limit=100",
             "/v1/usage?months=36",

@@ -9,7 +9,7 @@ import pytest
 
 from composer.entries import entries, listing
 from composer.entries.entries import Writer
-from composer.errors import BadInput, NotFound
+from composer.errors import BadInput, NotFound, Refused
 from composer.model import (
     Conversation,
     ConversationKind,
@@ -19,7 +19,10 @@ from composer.model import (
     team_namespace,
 )
 from composer.repositories.entries import EntryFilter
+from composer.repositories.lineage import insert_lineage
+from composer.repositories.ordering import Order
 from composer.visibility import Grants, Readable
+from tests.integration.test_teams import team_of
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import START
 from tests.support.stored_rows import Rows, Tag
@@ -90,6 +93,58 @@ async def test_pages_show_each_entry_once_by_cursor_and_by_offset(hub: Hub) -> N
         for wrong in ({"limit": 0}, {"limit": 201}, {"offset": -1}, {"cursor": "x"}, {"cursor": "é"}, {"cursor": ""}):
             with pytest.raises(BadInput):
                 await listing.page(tx, access, EntryFilter(), now, **wrong)
+
+
+async def use(hub: Hub, name: str, id: uuid.UUID) -> None:
+    """Make an answer to somebody of an entry."""
+    hub.harness.clock.tick(60)
+    turn = (await hub.harness.ask(name, "good morning", dm="nexus")).turn
+    async with hub.harness.app.database.transaction(turn.tenant_id) as tx:
+        await insert_lineage(tx._sql, [("turn", turn.id, "memory", id)])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+async def test_lists_are_sorted_and_a_page_goes_on_where_the_one_before_ended(hub: Hub, limit: int) -> None:
+    team = await team_of(hub, "alice", "bob")
+    ids = {name: (await hub.write("alice", name)).entry.id for name in ("crane", "quay", "buoy")}
+    await hub.change("alice", ids["quay"], tags=["x"])
+    await use(hub, "alice", ids["buoy"])
+    await use(hub, "alice", ids["crane"])
+    await hub.share("alice", ids["quay"], team)
+    await use(hub, "bob", ids["quay"])
+    now = hub.harness.clock.now()
+    names = {id: name for name, id in ids.items()}
+
+    async def listed(who: str, sort: str) -> list[str]:
+        found, cursor = list[str](), None
+        async with hub.request(who) as (tx, access):
+            while True:
+                page = await listing.page(tx, access, EntryFilter(order=Order(sort)), now, limit=limit, cursor=cursor)
+                found += [names[entry.id] for entry in page.entries]
+                cursor = page.cursor
+                if cursor is None:
+                    return found
+
+    for sort, expected in {
+        "created": ["crane", "quay", "buoy"],
+        "updated": ["crane", "buoy", "quay"],
+        "used": ["quay", "buoy", "crane"],  # bob's answer is not alice's
+    }.items():
+        assert (await listed("alice", sort), await listed("alice", f"-{sort}")) == (expected, expected[::-1])
+    assert await listed("bob", "-used") == ["quay"]
+
+
+async def test_a_cursor_belongs_to_its_order_and_what_was_used_to_the_person(hub: Hub) -> None:
+    await filled(hub)
+    now = hub.harness.clock.now()
+    async with hub.request("alice") as (tx, access):
+        page = await listing.page(tx, access, EntryFilter(order=Order.LATEST_UPDATED), now, limit=1)
+        for order in (Order.NEWEST, Order.LONGEST_UNCHANGED):
+            with pytest.raises(BadInput):
+                await listing.page(tx, access, EntryFilter(order=order), now, limit=1, cursor=page.cursor)
+    async with hub.request("alice", "claude") as (tx, access):
+        with pytest.raises(Refused):
+            await listing.page(tx, access, EntryFilter(order=Order.LONGEST_UNUSED), now)
 
 
 async def test_a_list_has_the_beginnings_of_texts_and_all_of_them_when_asked(hub: Hub) -> None:
@@ -168,7 +223,12 @@ async def test_rows_that_may_not_be_read_change_no_list_and_no_count(hub: Hub, m
         async with hub.request("alice", "claude") as (tx, access):
             pages = [
                 await listing.page(tx, access, wanted, now, limit=limit)
-                for wanted in (EntryFilter(), EntryFilter(kinds=("fact",)), EntryFilter(words="memory"))
+                for wanted in (
+                    EntryFilter(),
+                    EntryFilter(kinds=("fact",)),
+                    EntryFilter(words="memory", order=Order.OLDEST),
+                    EntryFilter(order=Order.LATEST_UPDATED),
+                )
                 for limit in (1, 50)
             ]
             return pages, await listing.counts(tx, access, EntryFilter(), now)

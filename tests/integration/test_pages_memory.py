@@ -99,15 +99,20 @@ async def test_the_list_is_narrowed_down_by_each_label(harness: AppHarness, alic
 async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:
     await filled(harness, alice)
     newest = await alice.page("/memory")
-    oldest = await alice.page("/memory?sort=oldest")
+    oldest = await alice.page("/memory?sort=created")
     words = ("zqdeploy", "zqtea", "zqclaude", "zqday")
     assert sorted(words, key=oldest.index) == list(words)
     assert sorted(words, key=newest.index) == list(reversed(words))
     first = _address(newest, "zqdeploy")
     harness.clock.tick(60)
     await alice.press(f"{first}/edit", text="zqdeploy on monday", version="1")
-    changed = await alice.page("/memory?sort=changed")
+    changed = await alice.page("/memory?sort=-updated")
     assert sorted(words, key=changed.index)[0] == "zqdeploy"
+    harness.clock.tick(60)
+    await harness.say("alice", "what about zqtea?", dm="nexus")
+    used = await alice.page("/memory?sort=-used")
+    heading = used.index("Never used in an answer to you")
+    assert used.index("zqtea") < heading < used.index("zqday")
 
 
 async def test_only_the_version_that_was_shown_is_changed(harness: AppHarness, alice: Person) -> None:
@@ -321,7 +326,7 @@ async def test_what_others_have_changes_nothing_of_any_view(
         "?view=table",
         "?tag=ops",
         "?place=%23general",
-        "?sort=changed",
+        "?sort=-updated",
         "/timeline",
         "/map",
         "/add",

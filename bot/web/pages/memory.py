@@ -30,6 +30,7 @@ from composer.people.own_memory import (
     own_totals,
 )
 from composer.repositories.entries import Entry
+from composer.repositories.ordering import Order
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.teams import Team
 from composer.text.moments import FIRST_YEAR
@@ -215,7 +216,7 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[
         "now": now,
         "wanted": wanted,
         "found": found,
-        "days": _by_day(found, dates),
+        "days": _by_day(found, dates, wanted.order),
         "shelves": SHELVES,
         "kinds": ENTRY_KINDS,
         "teams": await _teams(reading) if wanted.is_table else (),
@@ -227,9 +228,14 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[
     }
 
 
-def _by_day(found: OwnItems, dates: Dates) -> list[tuple[str, list[PlacedItem]]]:
-    """The items with the day that each group of them is of, in words."""
-    return [(day, list(items)) for day, items in groupby(found.items, lambda placed: dates.day(placed.item.at))]
+def _by_day(found: OwnItems, dates: Dates, order: Order) -> list[tuple[str, list[PlacedItem]]]:
+    """The items with the day that each group of them is of in this order, in words ("" for what was never used)."""
+
+    def day(placed: PlacedItem) -> str:
+        at = placed.item.used_at if order.by == "used" else placed.item.sorted_at
+        return "" if at is None else dates.day(at)
+
+    return [(day, list(items)) for day, items in groupby(found.items, day)]
 
 
 def _bar(day: date, counts: Any, most: int) -> Bar:

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query
 
 from composer.people.own_memory import SHELVES, TRASH, WAITING
-from composer.repositories.own_data import OwnFilter, OwnOrder
+from composer.repositories.ordering import Order
+from composer.repositories.own_data import OwnFilter
 
 MEMORY: Final = "/memory"
 TABLE: Final = "table"
@@ -47,6 +48,11 @@ class WantedMemory:
         """Whether nothing narrows the list down."""
         return not (self.q or self.shelf or self.narrowed)
 
+    @property
+    def order(self) -> Order:
+        """In which order the list is."""
+        return Order(self.sort) if self.sort in list(Order) else Order.NEWEST
+
     def filter(self, zone: tzinfo) -> OwnFilter:
         """For the use case. Days are those of a zone; the last one is included."""
         until = _midnight(self.until, zone, days=1)
@@ -59,7 +65,7 @@ class WantedMemory:
             since=_midnight(self.since, zone),
             until=until,
             trashed=self.shelf == TRASH,
-            order=OwnOrder(self.sort) if self.sort in list(OwnOrder) else OwnOrder.NEWEST,
+            order=self.order,
         )
 
     def address(self, path: str = MEMORY, **changed: str | None) -> str:

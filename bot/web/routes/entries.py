@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
@@ -9,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, REPLAYED, ApiCall, Calling, Event, InProject
 from bot.web.conditions import VERSIONED, IfMatch, etag, only_version
-from bot.web.entry_pages import Wanted, entries_page, names_for, wanted
+from bot.web.entry_pages import SORTED, Wanted, entries_page, names_for, wanted
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as
 from bot.web.problems import documented, header
@@ -30,6 +31,7 @@ from composer.entries.entries import Writer
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, tokens_of
 from composer.repositories.operations import Operation
+from composer.repositories.ordering import Order
 from composer.visibility import EntryAccess
 
 router = Router("/v1/entries", tags=["entries"])
@@ -67,8 +69,10 @@ async def list_entries(
     call: Calling,
     asked: Listed,
     snippets: Annotated[bool, Query(description="Only the beginning of each text.")] = False,
+    sort: Annotated[Order, Query(description=SORTED)] = Order.NEWEST,
 ) -> Response:
-    """The entries that the person may read, newest first: their own, their teams' and their projects'."""
+    """The entries that the person may read: their own, their teams' and their projects'."""
+    asked = replace(asked, filter=replace(asked.filter, order=sort))
     async with call.reading(asked.project) as (tx, access):
         return await entries_page(tx, access, asked, call.now, snippets=snippets)
 

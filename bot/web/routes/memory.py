@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from bot.web.call import ApiCall, Calling
-from bot.web.entry_pages import Text, Words
+from bot.web.entry_pages import SORTED, Text, Words
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as
 from bot.web.problems import documented
@@ -41,7 +41,8 @@ from composer.people.places import LEFT_ROOM
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
-from composer.repositories.own_data import OwnFilter, OwnOrder, OwnTrace
+from composer.repositories.ordering import Order
+from composer.repositories.own_data import OwnFilter, OwnTrace
 from composer.text.zones import zone_named
 from composer.visibility import EntryAccess, Owned, owned_by_bearer
 
@@ -69,7 +70,7 @@ class MemoryItem(BaseModel):
     origin: str
     pending: bool
     created_at: datetime
-    changed_at: datetime
+    updated_at: datetime
     trashed_at: datetime | None
     purge_at: datetime | None
 
@@ -198,7 +199,7 @@ Listed = Annotated[_WantedItems, Depends(_wanted)]
 async def list_memory(
     call: Calling,
     asked: Listed,
-    sort: OwnOrder = OwnOrder.NEWEST,
+    sort: Annotated[Order, Query(description=SORTED)] = Order.NEWEST,
     limit: Annotated[int, Query(ge=1, le=MAX_MEMORY_PAGE)] = 20,
     cursor: Annotated[Text | None, Query(description="`next` of the page before.")] = None,
 ) -> Response:
@@ -293,7 +294,7 @@ def item_values(placed: PlacedItem, access: EntryAccess) -> dict[str, Any]:
         "origin": item.origin,
         "pending": item.pending,
         "created_at": item.at,
-        "changed_at": item.changed_at,
+        "updated_at": item.updated_at,
         "trashed_at": item.trashed_at,
         "purge_at": purge_at(item.trashed_at, access),
     }
@@ -321,7 +322,7 @@ async def _filter(
     asked: _WantedItems,
     now: datetime,
     presence: Presence,
-    order: OwnOrder = OwnOrder.NEWEST,
+    order: Order = Order.NEWEST,
 ) -> OwnFilter:
     wanted = replace(asked.filter, order=order)
     return await own_filter(tx, owned, wanted, now, presence, place=asked.place, project=asked.project)

@@ -87,8 +87,8 @@ class AsyncNexus:
         return cast(WrittenEntry, await self.request("POST", "/v1/entries", body={"content": content, **values}))
 
     async def entries(self, **filters: Any) -> AsyncIterator[Entry]:
-        """GET /v1/entries: all that fit, newest first, page by page. Filters: kind, tag, vendor, session, q, trashed,
-        expired, team, project, since, before; `limit` is the size of a page."""
+        """GET /v1/entries: all that fit, page by page. Filters: kind, tag, vendor, session, q, trashed, expired, team,
+        project, since, before; `sort` is their order (`-created`), and `limit` the size of a page."""
         async for item in self._pages("/v1/entries", filters):
             yield cast(Entry, item)
 
