@@ -107,6 +107,8 @@ JUSTIFIED = {
     "Recall.unembedded_items": "for the embedder, which returns numbers",
     "Recall.unindexed_messages": "for the indexer, which files every message with its own access tag",
     "Reembedding.pending": "texts to embed; the result is a vector",
+    "Order.by": "words of ours",
+    "Order.parameters": "words of ours",
     "SettingOverrides.all": "settings, which hold nothing that people wrote",
     "UnreadFiles.unowned": "ids of messages with the names of their adapters; nothing that was written",
     "Summaries.messages_in": "for the writer of summaries, which files each one in the namespace of its messages",
