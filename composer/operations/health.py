@@ -25,17 +25,25 @@ UNSEALED_FOR: Final = timedelta(hours=1)  # rows are sealed every five minutes
 @dataclass(frozen=True, slots=True)
 class HealthLine:
     """One thing that Nexus needs. `ok` is None for what is worth knowing and harms nothing. `text` is a sentence of
-    ours with `values` to fill in, so that pages can translate it."""
+    ours with `values` to fill in, so that pages can translate it, and `many` the same for a first value that is not
+    one."""
 
     name: str
     ok: bool | None
     text: str
     values: Mapping[str, str | int] = field(default_factory=dict)
+    many: str = ""
+
+    @property
+    def count(self) -> int:
+        """By which `text` or `many` is chosen."""
+        return int(next(iter(self.values.values()))) if self.many else 1
 
     @property
     def said(self) -> str:
         """The sentence in English."""
-        return self.text % self.values if self.values else self.text
+        text = self.text if self.count == 1 else self.many
+        return text % self.values if self.values else text
 
 
 class HealthChecks:
@@ -107,8 +115,10 @@ async def _calls(tx: Transaction, today: date) -> list[HealthLine]:
     failed, refused = sum(each.failures for each in kinds), sum(each.refused for each in kinds)
     found = []
     if failed:
-        sentence = "%(failed)s of %(all)s failed today: the log of Nexus says why"
-        found.append(HealthLine("calls", None, sentence, {"failed": failed, "all": sum(each.calls for each in kinds)}))
+        one = "%(failed)s of %(all)s has failed today: the log of Nexus says why"
+        many = "%(failed)s of %(all)s have failed today: the log of Nexus says why"
+        values = {"failed": failed, "all": sum(each.calls for each in kinds)}
+        found.append(HealthLine("calls", None, one, values, many))
     if refused:
         sentence = "%(refused)s refused today, since a budget is used up: see Usage"
         found.append(HealthLine("budgets", False, sentence, {"refused": refused}))
@@ -118,11 +128,13 @@ async def _calls(tx: Transaction, today: date) -> list[HealthLine]:
 async def _learning(tx: Transaction) -> HealthLine:
     backlog = await tx.maintenance.backlog()
     if backlog.parked:
-        sentence = "%(parked)s conversations wait after several failures: mend the model, and start Nexus again"
-        return HealthLine("learning", False, sentence, {"parked": backlog.parked})
+        one = "%(parked)s conversation waits after several failures: mend the model, and start Nexus again"
+        many = "%(parked)s conversations wait after several failures: mend the model, and start Nexus again"
+        return HealthLine("learning", False, one, {"parked": backlog.parked}, many)
     waiting = backlog.unindexed + backlog.unembedded + backlog.unextracted
     if waiting:
-        return HealthLine("learning", True, "%(waiting)s things left to do", {"waiting": waiting})
+        one, many = "%(waiting)s thing left to do", "%(waiting)s things left to do"
+        return HealthLine("learning", True, one, {"waiting": waiting}, many)
     return HealthLine("learning", True, "up to date")
 
 
@@ -133,14 +145,17 @@ async def _left_behind(tx: Transaction, now: datetime) -> list[HealthLine]:
     refused = sum(each.count for each in await tx.deliveries.refused_retractions())
     found = []
     if unread:
-        sentence = "%(unread)s can't be read: let Nexus into them again"
-        found.append(HealthLine("channels", False, sentence, {"unread": unread}))
+        one = "%(unread)s can't be read: let Nexus into it again"
+        many = "%(unread)s can't be read: let Nexus into them again"
+        found.append(HealthLine("channels", False, one, {"unread": unread}, many))
     if skipped:
-        sentence = "%(skipped)s could not be indexed, and are found by their words at most"
-        found.append(HealthLine("messages", None, sentence, {"skipped": skipped}))
+        one = "%(skipped)s could not be indexed, and is found by its words at most"
+        many = "%(skipped)s could not be indexed, and are found by their words at most"
+        found.append(HealthLine("messages", None, one, {"skipped": skipped}, many))
     if refused:
-        sentence = "%(refused)s are forgotten, but still shown where posted: let Nexus into these rooms again"
-        found.append(HealthLine("retractions", False, sentence, {"refused": refused}))
+        one = "%(refused)s is forgotten, but still shown where it was posted: let Nexus into that room again"
+        many = "%(refused)s are forgotten, but still shown where posted: let Nexus into these rooms again"
+        found.append(HealthLine("retractions", False, one, {"refused": refused}, many))
     return found
 
 
@@ -149,9 +164,11 @@ async def _audit(tx: Transaction, now: datetime) -> HealthLine:
     if not waiting or oldest is None:
         return HealthLine("audit", True, "every row is sealed")
     if now - oldest > UNSEALED_FOR:
-        sentence = "%(rows)s rows are not sealed for more than an hour: run the job that seals them"
-        return HealthLine("audit", False, sentence, {"rows": waiting})
-    return HealthLine("audit", True, "%(rows)s rows wait for their seal", {"rows": waiting})
+        one = "%(rows)s row is not sealed for more than an hour: run the job that seals it"
+        many = "%(rows)s rows are not sealed for more than an hour: run the job that seals them"
+        return HealthLine("audit", False, one, {"rows": waiting}, many)
+    one, many = "%(rows)s row waits for its seal", "%(rows)s rows wait for their seal"
+    return HealthLine("audit", True, one, {"rows": waiting}, many)
 
 
 def _backup(settings: Settings, runs: Sequence[StoredRun], now: datetime) -> HealthLine:

@@ -33,7 +33,8 @@ MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
 MAX_MAPPED: Final = 2_000
 MAPPED_CHARS: Final = 120
-_OF_TWINS: Final = ("decision", "pinned", "proposed")  # labels of what may be a memory and a landmark
+# Labels of what may be a memory and a landmark.
+_OF_TWINS: Final = ("decision", "pinned", "proposed", "lapsed", "retired")
 _OF_ENTRIES: Final = ("entries:", "team:")
 UNKNOWN_ITEM: Final = "Nothing of yours has that id: it was forgotten, or was never there."
 

@@ -1,7 +1,7 @@
 -- name: own_memory_rows
 -- Read a person's current memories, facts and landmarks, those in the trash, and those that wait for approval, for statements
 -- that include this one. A decision that was found in a message is a memory and a landmark of the same words: it is listed
--- once, as the memory, labelled by what became of the landmark (proposed: for `lifetime`); by its id (`beginning`) the
+-- once, as the memory, labelled by what became of the landmark (proposed: for `lifetime`, then lapsed); by its id (`beginning`) the
 -- landmark is found, too.
 SELECT 'memory' AS kind, id, user_id, namespace, visibility,
        CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
@@ -12,6 +12,10 @@ SELECT 'memory' AS kind, id, user_id, namespace, visibility,
             WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
                                        AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed'
                                        AND l.decided_at > :now::timestamptz - :lifetime::interval) THEN 'proposed'
+            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed') THEN 'lapsed'
+            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'retired') THEN 'retired'
             ELSE kind END AS label,
        text, key, created_at AS at, coalesce(updated_at, created_at) AS updated_at, author, origin, allowed_vendors AS vendors,
        tags, false AS pending, trashed_at
@@ -25,7 +29,8 @@ FROM facts
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
 UNION ALL
 SELECT 'landmark', id, user_id, namespace, visibility, 'decisions',
-       CASE state WHEN 'proposed' THEN 'proposed' ELSE 'pinned' END, text, NULL::text, decided_at, decided_at, author, ''::text,
+       CASE WHEN state <> 'proposed' THEN 'pinned' WHEN decided_at > :now::timestamptz - :lifetime::interval THEN 'proposed'
+            ELSE 'lapsed' END, text, NULL::text, decided_at, decided_at, author, ''::text,
        ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
 FROM landmarks
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'

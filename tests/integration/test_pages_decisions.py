@@ -84,7 +84,9 @@ async def test_a_proposed_decision_waits_once_with_its_source_and_is_accepted(
     assert f'href="{room}?view=days&amp;day=2026-05-04#day"' in shown
     assert (await alice.get(f"{room}?view=days&day=2026-05-04")).status_code == 200
     assert shown.count('<p class="said" dir="auto">We decided to ship on Fridays.</p>') == 1
-    assert (await alice.press(address, act="accept", on="waiting")).headers["location"] == "/waiting"
+    told = await alice.page((await alice.press(address, act="accept", on="waiting")).headers["location"])
+    assert "Accepted: it is a decision of #general." in told
+    assert f'<a href="{room}?view=decisions">Show it there</a>' in told
     for viewer in (alice, bob):
         after = await viewer.page("/waiting")
         assert "Nothing waits for you." in after
@@ -148,7 +150,8 @@ async def test_of_a_project_whoever_may_write_there_accepts(
         hers = await people["mallory"].press(address, act=act, text="x")
         nothing = await people["mallory"].press(address.replace(str(project), str(uuid.UUID(int=7))), act=act, text="x")
         assert (hers.status_code, hers.text.replace(str(project), str(uuid.UUID(int=7)))) == (404, nothing.text)
-    assert (await people["bob"].press(address, act="accept", on="waiting")).headers["location"] == "/waiting"
+    told = (await people["bob"].press(address, act="accept", on="waiting")).headers["location"]
+    assert "Accepted: it is a decision of apollo." in await people["bob"].page(told)
     [held] = addresses(await alice.page(f"/projects/{project}?view=decisions"))
     assert "accepted by bob" in await alice.page(f"/projects/{project}?view=decisions")
     assert addresses(await people["bob"].page(f"/projects/{project}?view=decisions")) == []

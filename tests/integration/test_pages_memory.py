@@ -433,3 +433,21 @@ async def test_a_decision_that_was_found_is_listed_once_and_forgotten_as_a_whole
     assert text not in unescape(await alice.page("/memory"))
     left = (await alice.get(board)).json()["items"]
     assert mark["id"] not in [each["id"] for each in left]
+
+
+async def test_a_decision_says_that_nobody_accepted_it_or_that_it_was_retired(
+    harness: AppHarness, alice: Person
+) -> None:
+    await harness.say("alice", "We decided to ship on Fridays.", **ROOM)
+    await harness.say("alice", "We decided to use Postgres.", **ROOM)
+    shown = await alice.page("/waiting")
+    way = r"action=\"(/rooms/[^\"]+)\">(?:(?!</form>).)*?value=\"retire\""
+    address, _ = re.findall(way, shown, re.DOTALL)
+    await alice.press(address, act="retire")
+    harness.clock.tick(15 * 86_400)
+    shown = await alice.page("/memory")
+    assert ("retired decision" in shown, "lapsed decision" in shown) == (True, True)
+    [room] = re.findall(r"(/rooms/[^/]+)/", address)
+    board = await alice.page(f"{room}?view=decisions")
+    assert "<h2>No more <small>2</small></h2>" in board
+    assert "lapsed: nobody accepted it" in board

@@ -83,8 +83,15 @@ async def test_an_admin_of_the_project_accepts_and_rejects(hub: Hub, alice: Pers
     (first, named), (second, _) = decisions(shown)
     assert named == str(apollo)
     assert await hub.titles("alice") == []
-    assert (await alice.press(f"{first}/accept", project=named)).headers["location"] == "/waiting"
-    assert (await alice.press(f"{second}/reject", project=named)).headers["location"] == "/waiting"
+    accepted = (await alice.press(f"{first}/accept", project=named)).headers["location"]
+    told = await alice.page(accepted)
+    assert "Accepted: it is stored for apollo." in told
+    assert "zqpnpm is used" in await alice.page(f"/projects/{apollo}?view=entries")
+    assert f'href="/projects/{apollo}?view=entries"' in told
+    rejected = (await alice.press(f"{second}/reject", project=named)).headers["location"]
+    assert "Rejected: it is erased." in await alice.page(rejected)
+    for forged in (f"?done=store&project={uuid.uuid4()}", "?done=frobnicate", f"?done=accept&room={uuid.uuid4()}"):
+        assert 'class="settled"' not in await alice.page(f"/waiting{forged}")
     assert await hub.titles("alice") == ["zqpnpm is used"]
     assert "Nothing waits for you." in await alice.page("/waiting")
     for act in ("accept", "reject"):

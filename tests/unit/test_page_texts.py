@@ -26,7 +26,7 @@ def _of_templates() -> Iterator[str | tuple[str, str]]:
             options = {"newstyle_gettext": "true", "trimmed": "true"}
             for _, function, message, _ in babel_extract(file, ("_", "gettext", "ngettext"), [], options):
                 found = [message] if isinstance(message, str) else [each for each in message or () if each]
-                if function == "ngettext":
+                if function == "ngettext" and len(found) == 2:
                     yield found[0], found[1]
                 elif found:  # else it is one of KINDS, or a sentence of the table of readers
                     yield found[0]
@@ -66,6 +66,19 @@ def _of_health() -> Iterator[str]:
                 yield str(told.value)
 
 
+def _of_pairs() -> Iterator[tuple[str, str]]:
+    """The sentences of lines of health that have a plural: those that are called `one` and `many`."""
+    found: dict[str, list[str]] = {"one": [], "many": []}
+    for node in ast.walk(ast.parse(Path(str(health.__file__)).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign):
+            [target] = node.targets
+            names, values = (getattr(each, "elts", [each]) for each in (target, node.value))
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name) and name.id in found:
+                    found[name.id].append(ast.literal_eval(value))
+    yield from zip(found["one"], found["many"], strict=True)
+
+
 def _of_dates() -> Iterator[str]:
     yield from ("Today", "Yesterday")
 
@@ -73,8 +86,35 @@ def _of_dates() -> Iterator[str]:
 def texts() -> list[str | tuple[str, str]]:
     """All texts of the pages, those with a plural in pairs."""
     return list(
-        dict.fromkeys((*_of_templates(), *_of_readers(), *_of_places(), *_of_health(), *_of_dates(), *rendering.KINDS))
+        dict.fromkeys(
+            (
+                *_of_templates(),
+                *_of_readers(),
+                *_of_places(),
+                *_of_health(),
+                *_of_pairs(),
+                *_of_dates(),
+                *rendering.KINDS,
+            )
+        )
     )
+
+
+# Numbers that are never one: they are settings of ours.
+_NEVER_ONE: Final = ("for %(days)s days", "latest %(count)s things", "newest is %(days)s days", "%(days)s days ago")
+
+
+def test_a_number_before_what_it_counts_has_a_plural() -> None:
+    counted = re.compile(r"%\((?:count|num|number|days|rows|tokens|waiting|parked)\)s [a-z]+s\b")
+    alone = [each for each in texts() if isinstance(each, str) and counted.search(each)]
+    assert [each for each in alone if not any(never in each for never in _NEVER_ONE)] == []
+
+
+def test_german_has_one_word_for_one_thing() -> None:
+    """Entscheidung and Direktnachricht: neither Beschluss nor DM."""
+    with (PAGES / "languages" / "de.po").open("rb") as file:
+        told = [each for message in read_po(file, "de") if message.id for each in _texts(message.string)]
+    assert [each for each in told if re.search(r"[Bb]eschl[uü]|\bDMs?\b", each)] == []
 
 
 def test_there_are_texts_and_german() -> None:

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.viewer import Reading, Viewer
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.people import decisions
-from composer.people.decisions import DecidingIn
+from composer.people.decisions import DecidingIn, PlaceOfDecisions
 from composer.people.remembered import decisions_of
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import LandmarkState
@@ -45,9 +45,10 @@ async def settle(
     await decisions.settle(tx, access, place, id, states.get(act, text), uuid.uuid4().hex, viewer.call.now)
 
 
-def back_to(page: DecidedOn, path: str) -> RedirectResponse:
-    """The page on which it was done. `path` is that of the room or the project."""
-    return RedirectResponse("/waiting" if page is DecidedOn.WAITING else f"{path}?view=decisions", 303)
+def back_to(page: DecidedOn, kind: PlaceOfDecisions, id: uuid.UUID, act: DecisionAct) -> RedirectResponse:
+    """The page on which it was done: that of what waits says what was, and leads to the room or project."""
+    waiting = f"/waiting?done={act}&{kind}={id}"
+    return RedirectResponse(waiting if page is DecidedOn.WAITING else f"/{kind}s/{id}?view=decisions", 303)
 
 
 async def board_values(viewer: Viewer, reading: Reading, place: DecidingIn) -> dict[str, Any]:

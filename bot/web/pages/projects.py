@@ -14,6 +14,7 @@ from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
 from composer.model import Role
 from composer.people import decisions, remembered
+from composer.people.decisions import PlaceOfDecisions
 from composer.people.known_people import find_people
 from composer.people.projects import members, projects
 from composer.people.readers import readers_of_project
@@ -98,7 +99,7 @@ async def act_on_decision(
     async with viewer.call.writing() as (tx, access):
         place = await decisions.in_project(tx, access, id, viewer.quarantine)
         await settle(viewer, tx, access, place, landmark, act, text)
-    return back_to(on, f"{PROJECTS}/{id}")
+    return back_to(on, PlaceOfDecisions.PROJECT, id, act)
 
 
 @router.post("/{id}/members")

@@ -46,8 +46,16 @@ KINDS: Final = (
         "procedural",
         "semantic",
     ),
-    *("proposed decision", "memory", "message", "summary", "day", "week", "session", "thread"),
+    *("proposed decision", "lapsed decision", "retired decision"),
+    *("memory", "message", "summary", "day", "week", "session", "thread"),
 )
+# Labels of items whose words are others.
+_LABELS: Final = {
+    "pinned": "decision",
+    "proposed": "proposed decision",
+    "lapsed": "lapsed decision",
+    "retired": "retired decision",
+}
 MIN_COMPRESSED_BYTES: Final = 1_000
 PAGE_HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
@@ -159,7 +167,7 @@ def _environment() -> Environment:
         "value": fact_value,
         "initials": initials,
         "browser": browser_in_words,
-        "label": lambda label: {"pinned": "decision", "proposed": "proposed decision"}.get(label, label),
+        "label": lambda label: _LABELS.get(label, label),
         "called": place_called,
         "read_by": place_read_by,
     }

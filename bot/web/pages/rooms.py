@@ -16,7 +16,7 @@ from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import teams
 from composer.errors import BadInput
 from composer.people import decisions, remembered, rooms
-from composer.people.decisions import DecidingIn
+from composer.people.decisions import DecidingIn, PlaceOfDecisions
 from composer.people.projects import projects
 from composer.people.rooms import RoomOfPerson, RoomWeek
 from composer.people.rooms_in_dms import dm_rooms, set_dm_rooms
@@ -133,7 +133,7 @@ async def act_on_decision(
     async with call.writing() as (tx, access):
         place = await decisions.in_room(tx, access, id, presence, viewer.quarantine, call.now)
         await settle(viewer, tx, access, place, landmark, act, text)
-    return back_to(on, f"{ROOMS}/{id}")
+    return back_to(on, PlaceOfDecisions.ROOM, id, act)
 
 
 async def _deciding(viewer: Viewer, reading: Reading, id: uuid.UUID) -> DecidingIn:

@@ -5,13 +5,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from bot.web.pages.decisions import DecisionAct
 from bot.web.pages.rendering import page
-from bot.web.pages.viewer import PageRouter, SignedIn, Viewer
+from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
+from composer.errors import NotFound
 from composer.model import project_namespace
+from composer.people import decisions
 from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
@@ -21,6 +24,9 @@ from composer.repositories.quarantine import PendingItem
 
 WAITING: Final = "/waiting"
 SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
+STORED: Final = "store"
+ERASED: Final = "erase"
+ACTS: Final = (STORED, ERASED, *DecisionAct)
 router = PageRouter(WAITING)
 
 
@@ -34,17 +40,35 @@ class Proposal:
     project: str
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was just done with something that waited, and where what came of it stands. `place` is empty for the
+    person's own memory."""
+
+    act: str
+    place: str
+    address: str
+
+
 @router.get("")
-async def show_waiting(request: Request, viewer: SignedIn) -> Response:
-    """What waits: for the person, oldest first, and for others, newest first."""
+async def show_waiting(
+    request: Request,
+    viewer: SignedIn,
+    done: Annotated[str, Query(max_length=20)] = "",
+    room: uuid.UUID | None = None,
+    project: uuid.UUID | None = None,
+) -> Response:
+    """What waits: for the person, oldest first, and for others, newest first. `done`: what they have just done here, in
+    a room or a project of theirs."""
     now = viewer.call.now
     async with viewer.reading() as reading:
         tx, owned = reading.tx, reading.owned
         found = await listing.decidable(tx, reading.access)
-        decisions = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
+        proposed = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
         projects = await tx.own_data.projects(owned) if found else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
+        settled = await _settled(viewer, reading, done, room, project)
     ids = {project_namespace(each.id): str(each.id) for each in reading.access.projects}
     proposals = [
         Proposal(item, named(item.namespace, [], projects, owned.users), ids.get(item.namespace, "")) for item in found
@@ -55,12 +79,33 @@ async def show_waiting(request: Request, viewer: SignedIn) -> Response:
         "chrome": reading.chrome,
         "now": now,
         "proposals": proposals,
-        "decisions": decisions,
+        "decisions": proposed,
         "zone": viewer.zone,
         "others": others,
         "more": own.next,
+        "settled": settled,
     }
     return page(request, "waiting.html", viewer.language, **values)
+
+
+async def _settled(
+    viewer: Viewer, reading: Reading, act: str, room: uuid.UUID | None, project: uuid.UUID | None
+) -> Settled | None:
+    if act not in ACTS:
+        return None
+    try:
+        if room is not None:
+            here = await decisions.in_room(
+                reading.tx, reading.access, room, reading.presence, viewer.quarantine, viewer.call.now
+            )
+            return Settled(act, f"#{here.name}", f"/rooms/{room}?view=decisions")
+        if project is not None:
+            place = await decisions.in_project(reading.tx, reading.access, project, viewer.quarantine)
+            view = "entries" if act in (STORED, ERASED) else "decisions"
+            return Settled(act, place.name, f"/projects/{project}?view={view}")
+    except NotFound:
+        return None
+    return Settled(act, "", "/memory")
 
 
 @router.post("/{id}/accept")
@@ -84,4 +129,5 @@ async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, *, app
     call = viewer.call
     async with call.writing(project or None, alone=True) as (tx, access):
         call.erased.append(await listing.decide(tx, access, id, call.now, approved=approved))
-    return RedirectResponse(WAITING, 303)
+    where = f"&project={project}" if project else ""
+    return RedirectResponse(f"{WAITING}?done={STORED if approved else ERASED}{where}", 303)

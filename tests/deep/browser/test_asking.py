@@ -12,8 +12,13 @@ from tests.support.harness import AppHarness, open_harness
 
 
 @pytest.fixture
-async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    model, changed = Model(), {"agents": (AgentSettings(model="gpt-4o"),)}
+async def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
+    changed = {"agents": (AgentSettings(model="gpt-4o"),)}
     async with open_harness(settings.model_copy(update=changed), model=model) as harness:
         await harness.say("alice", "hello", room="general")
         model.gate = asyncio.Event()
@@ -49,4 +54,18 @@ async def test_an_answer_is_stopped_and_the_question_asked_again(
     wide = await window.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0
     assert await window.violations() == []
+    assert window.faults == []
+
+
+async def test_why_an_answer_was_given_is_led_to_on_a_telephone(model: Model, windows: Windows) -> None:
+    window = await windows.of("alice", size=SIZES[1])
+    assert model.gate is not None
+    model.gate.set()
+    await window.open("/ask")
+    await window.tab.fill("#text", "where is the heron? " * 60)
+    await window.tab.keyboard.press("Enter")
+    await window.tab.click("text=Why this answer?")
+    await window.tab.wait_for_selector("#sources h2:focus")
+    top = await window.tab.evaluate("document.querySelector('#sources h2').getBoundingClientRect().top")
+    assert 0 <= top < SIZES[1][1] / 2
     assert window.faults == []

@@ -130,6 +130,17 @@
     if (chosen) days.scrollLeft = chosen.offsetLeft - days.clientWidth + chosen.clientWidth + 40;
   });
 
+  // Who asks why an answer was given is led to what it was made of: on a narrow screen that stands below the transcript.
+  let asksWhy = false;
+  document.addEventListener("click", (event) => { asksWhy = Boolean(event.target.closest('a[hx-target="#sources"]')); });
+  document.addEventListener("htmx:after:swap", () => {
+    if (!asksWhy) return;
+    asksWhy = false;
+    const heading = document.querySelector("#sources h2");
+    heading?.focus({ preventScroll: true });
+    heading?.scrollIntoView({ block: window.matchMedia("(max-width: 1000px)").matches ? "start" : "nearest" });
+  });
+
   // On a narrow screen one memory takes the whole page: it is shown where one looks.
   document.addEventListener("htmx:after:swap", () => {
     const detail = document.getElementById("detail");
