@@ -514,7 +514,8 @@ CREATE INDEX reminders_refused ON reminders (tenant_id, due_at) WHERE state = 'r
 -- text: what recall shows, with secrets masked. content: exactly what was sent; NULL: the text. title NULL: the first line.
 -- key: its writer's name for it; two tools may use the same one. said_at: when all that an entry says was written; NULL: when it
 -- was made. superseded_by, valid_to: a newer memory replaced it, and until when it held. merged_into: says the same in other
--- words. trashed_at: in no index since then, and erased later unless it is restored.
+-- words. trashed_at: in no index since then, and erased later unless it is restored. history: of each of the latest versions of
+-- an entry after the first when and by whom it was made, and which of its fields changed, never what they said.
 CREATE TABLE memories (
     tenant_id uuid NOT NULL REFERENCES tenants,
     id uuid NOT NULL,
@@ -543,12 +544,17 @@ CREATE TABLE memories (
     updated_at timestamptz,
     version int NOT NULL DEFAULT 1,
     said_at timestamptz,
+    history jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (tenant_id, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.05
 );
+-- The history of an entry with another version; of 50 the oldest goes.
+CREATE FUNCTION with_version(history jsonb, version int, at timestamptz, by text, changed text[]) RETURNS jsonb
+    LANGUAGE sql STABLE RETURN CASE WHEN jsonb_array_length(history) < 50 THEN history ELSE history - 0 END
+        || jsonb_build_object('version', version, 'at', at, 'by', by, 'changed', changed);
 CREATE INDEX memories_by_key ON memories (tenant_id, user_id, key) WHERE key IS NOT NULL;
 CREATE INDEX memories_by_namespace ON memories (tenant_id, namespace, created_at DESC, id DESC);
 CREATE INDEX memories_by_user ON memories (tenant_id, user_id, id);

@@ -368,6 +368,12 @@ ALTER TABLE project_members FORCE ROW LEVEL SECURITY;
 ALTER TABLE projects FORCE ROW LEVEL SECURITY;
 ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 
+-- What was changed of an entry, without its words.
+ALTER TABLE memories ADD COLUMN history jsonb NOT NULL DEFAULT '[]';
+CREATE FUNCTION with_version(history jsonb, version int, at timestamptz, by text, changed text[]) RETURNS jsonb
+    LANGUAGE sql STABLE RETURN CASE WHEN jsonb_array_length(history) < 50 THEN history ELSE history - 0 END
+        || jsonb_build_object('version', version, 'at', at, 'by', by, 'changed', changed);
+
 -- Whether a column may hold what people wrote, or vectors or digests of it: every one of these types but a few of ours.
 CREATE FUNCTION holds_words(name name, type oid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
     regexp_replace(format_type(type, NULL), '^.*\.', '')  -- without the schema of pgvector

@@ -12,7 +12,7 @@ from typing import Any, Final, TypedDict
 
 from composer.errors import BadInput
 from composer.memory.entry_index import MAX_METADATA_BYTES
-from composer.repositories.entries import ANY_VENDOR, EntryValues
+from composer.repositories.entries import ANY_VENDOR, PERSON, EntryValues
 from composer.settings import VENDOR_RULE, is_vendor
 from composer.text.cleaning import clean_line, clean_text, is_storable
 from composer.text.masking import mask
@@ -30,7 +30,7 @@ MAX_TAGS: Final = 32
 MAX_TAG_CHARS: Final = 64
 MAX_VENDORS: Final = 32
 MAX_METADATA_DEPTH: Final = 5
-API_ORIGIN: Final = "api"  # the origin of what a person writes themselves
+API_ORIGIN: Final = PERSON
 OWN_KEY: Final = "gateway"  # of what is learnt from requests with a person's own key: no tool has this name
 _READERS: Final = ("nexus", OWN_KEY)  # that are no tools: the bot, and nobody but the person
 

@@ -12,7 +12,7 @@ from composer.memory import review
 from composer.memory.forget import Receipt
 from composer.model import entries_namespace, project_namespace
 from composer.repositories.database import Transaction
-from composer.repositories.entries import Entry, EntryCount, EntryFilter
+from composer.repositories.entries import Entry, EntryCount, EntryFilter, EntryVersion
 from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import is_storable
 from composer.text.cursors import cursor_of, read_cursor
@@ -95,6 +95,15 @@ async def get(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime
     if entry is None:
         raise NotFound(UNKNOWN_ENTRY)
     return entry
+
+
+async def versions(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> list[EntryVersion]:
+    """The versions of an entry, the latest first. Raises NotFound as `get`."""
+    owners = access.users if access.is_person else ()
+    found = await tx.entries.versions(visibility.readable_entries(access), id, now, owners)
+    if not found:
+        raise NotFound(UNKNOWN_ENTRY)
+    return found
 
 
 async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:

@@ -170,7 +170,8 @@ class ExportedAnswer(FiledPart):
 class ExportedMemory(FiledPart):
     """A remembered statement. It is current until `valid_to`, or until it expires; `superseded_by` and `merged_into`
     are memories. `messages` are the person's messages that it was made from. `content` is what was sent of an entry;
-    null where that is its `text`. `allowed_vendors` are the tools that may read it; `*` means all."""
+    null where that is its `text`. `allowed_vendors` are the tools that may read it; `*` means all. `history` says which
+    of its fields were changed when, and by whom."""
 
     kind: str
     key: str | None
@@ -186,6 +187,7 @@ class ExportedMemory(FiledPart):
     created_at: datetime
     updated_at: datetime | None
     version: int
+    history: list[dict[str, Any]]
     expires_at: datetime | None
     valid_to: datetime | None
     superseded_by: uuid.UUID | None

@@ -18,6 +18,9 @@ from composer.visibility import AccessTag, Owned, Readable
 ANY_VENDOR: Final = ("*",)
 MAX_DERIVED_TITLE_CHARS: Final = 80
 MAX_VENDORS_WORD: Final = 200  # characters of a word in the audit log
+PERSON: Final = "api"  # the origin of what a person writes themselves
+SHARED: Final = "shared"
+UNSHARED: Final = "unshared"
 BYTES_PER_TOKEN: Final = 4  # of an estimate: what tokenizers make of English prose
 
 
@@ -50,6 +53,14 @@ class EntryValues:
     def equals(self, other: "EntryValues") -> bool:
         """Whether it is the same to the letter: true, 1 and 1.0 are equal in Python, and three things in JSON."""
         return self == other and self.as_json() == other.as_json()
+
+    def changed(self, other: "EntryValues") -> list[str]:
+        """Which of its fields `other` has otherwise, by their names over the API."""
+        names = [each.name for each in fields(self) if each.name not in ("text", "content", "vendors")]
+        found = [name for name in names if getattr(self, name) != getattr(other, name)]
+        found += ["content"] if self.whole != other.whole else []
+        found += ["allowed_vendors"] if self.vendors != other.vendors else []
+        return sorted(found or ["metadata"])  # of which 1 and true are equal in Python
 
     @property
     def whole(self) -> str:
@@ -143,6 +154,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryVersion:
+    """A version of an entry: when and `by` whom it was made ("api": the person; "": who ended that it was shared), and
+    which fields changed (of the first: created). What they said before is not kept: an edit erases what it takes
+    out."""
+
+    version: int
+    at: datetime
+    by: str
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EntryFilter:
     """Which entries to list: those that fit all of it; what is None or empty fits every one. `tags` must all be
     there. `words` stand somewhere in its text, title or key, in any case. `since` is included and `until` is not.
@@ -222,7 +245,14 @@ class Entries:
         transaction acts for). Returns the entry as it is then; None when it was changed, trashed or erased
         meanwhile."""
         version = await self._sql.fetch_value(
-            "entry_update", id=entry.id, version=entry.version, now=now, said_at=said_at, **_parameters(values)
+            "entry_update",
+            id=entry.id,
+            version=entry.version,
+            now=now,
+            said_at=said_at,
+            by=entry.origin if by is None else _wrote(by.vendor),
+            changed=entry.values.changed(values),
+            **_parameters(values),
         )
         if version is None:
             return None
@@ -253,6 +283,8 @@ class Entries:
             visibility=str(tag.visibility),
             user_id=tag.user_id,
             now=now,
+            by=_wrote(vendor),
+            changed=[SHARED if tag.namespace.startswith("team:") else UNSHARED],
         )
         if row is None:
             return None
@@ -263,7 +295,7 @@ class Entries:
     async def return_to_owners(self, namespace: str, by: uuid.UUID, now: datetime) -> dict[uuid.UUID, int]:
         """File everything that a team or a project holds of people under their own entries, for a user; that is
         recorded in the audit log. Returns how many entries came back to whom."""
-        rows = await self._sql.fetch("entries_return", namespace=namespace, now=now)
+        rows = await self._sql.fetch("entries_return", namespace=namespace, now=now, by="", changed=[UNSHARED])
         found = {row["user_id"]: int(row["count"]) for row in rows}
         for owner, count in found.items():
             details: dict[str, str | int] = {"vendor": "person", "from": namespace, "to": f"entries:{owner}"}
@@ -275,7 +307,13 @@ class Entries:
         """Put an entry into the trash, or take it out (None). Returns it as it is then; None when it was changed
         meanwhile, or is there already."""
         version = await self._sql.fetch_value(
-            "entry_trash", id=entry.id, version=entry.version, trashed_at=trashed_at, now=now
+            "entry_trash",
+            id=entry.id,
+            version=entry.version,
+            trashed_at=trashed_at,
+            now=now,
+            by=PERSON,
+            changed=["restored" if trashed_at is None else "trashed"],
         )
         return None if version is None else replace(entry, trashed_at=trashed_at, updated_at=now, version=version)
 
@@ -299,6 +337,21 @@ class Entries:
     ) -> Entry | None:
         """An entry that a viewer may read; one that is in the trash or has expired only if it is of `owners`."""
         return next(iter(await self.find_by_ids(readable, [id], now, owners)), None)
+
+    async def versions(
+        self, readable: Readable, id: uuid.UUID, now: datetime, owners: Sequence[uuid.UUID] = ()
+    ) -> list[EntryVersion]:
+        """The versions of an entry that a viewer may read, as `get` says, the latest first: at most the latest 50, and
+        the first one. Empty where there is no such entry."""
+        rows = await self._sql.fetch(
+            "entries_get", **readable_parameters(readable), ids=[id], owners=list(owners), now=now
+        )
+        for row in rows:
+            entry = _entry(row, whole=True)
+            if readable.admits(entry):
+                first = EntryVersion(1, entry.created_at, entry.origin, ("created",))
+                return [*reversed([_version(each) for each in json.loads(row["history"])]), first]
+        return []
 
     async def find_by_ids(
         self, readable: Readable, ids: Sequence[uuid.UUID], now: datetime, owners: Sequence[uuid.UUID] = ()
@@ -416,6 +469,15 @@ def _vendors_word(vendors: Sequence[str]) -> str:
     """The tools that may read something, as one word of the audit log."""
     word = "all" if tuple(vendors) == ANY_VENDOR else ":".join(vendors)
     return word if len(word) <= MAX_VENDORS_WORD else f"{len(vendors)}:tools"
+
+
+def _wrote(vendor: str) -> str:
+    """Who made a version, by the word of the audit log."""
+    return PERSON if vendor == "person" else vendor
+
+
+def _version(of: Mapping[str, Any]) -> EntryVersion:
+    return EntryVersion(of["version"], datetime.fromisoformat(of["at"]), of["by"], tuple(of["changed"]))
 
 
 def _parameters(values: EntryValues) -> dict[str, Any]:

@@ -13,7 +13,7 @@ RETURNING id
 UPDATE memories
 SET allowed_vendors = :vendors::text[], kind = :kind, key = :key, title = :title, text = :text, content = :content,
     tags = :tags::text[], metadata = :metadata::json, session = :session, expires_at = :expires_at, updated_at = :now,
-    said_at = coalesce(:said_at::timestamptz, said_at), version = version + 1
+    said_at = coalesce(:said_at::timestamptz, said_at), version = version + 1, history = with_version(history, version + 1, :now, :by, :changed::text[])
 WHERE tenant_id = :tenant_id AND id = :id AND version = :version AND trashed_at IS NULL
 RETURNING version
 
@@ -25,7 +25,7 @@ UPDATE memories SET said_at = :now WHERE tenant_id = :tenant_id AND id = :id
 -- File an entry under another access tag, also in the recall index.
 WITH moved AS (
     UPDATE memories SET namespace = :namespace, visibility = :visibility, user_id = :user_id, updated_at = :now,
-        version = version + 1
+        version = version + 1, history = with_version(history, version + 1, :now, :by, :changed::text[])
     WHERE tenant_id = :tenant_id AND id = :id AND version = :version AND trashed_at IS NULL RETURNING id
 ), found AS (
     UPDATE recall_index AS r SET namespace = :namespace, visibility = :visibility, user_id = :user_id
@@ -42,6 +42,7 @@ SELECT id FROM moved
 WITH moved AS (
     UPDATE memories AS m
     SET namespace = 'entries:' || m.user_id::text, visibility = 'private', updated_at = :now, version = m.version + 1,
+        history = with_version(history, version + 1, :now, :by, :changed::text[]),
         key = CASE WHEN EXISTS (SELECT FROM memories AS o WHERE o.tenant_id = :tenant_id AND o.user_id = m.user_id
                                 AND o.key = m.key AND o.origin = m.origin AND o.trashed_at IS NULL
                                 AND o.superseded_by IS NULL AND o.merged_into IS NULL
@@ -61,7 +62,7 @@ SELECT user_id, count(*) AS count FROM moved GROUP BY user_id ORDER BY user_id
 
 -- name: entry_trash
 -- Put an entry into the trash (`trashed_at`) or take it out again (NULL), if it still has a version. Returns the next one.
-UPDATE memories SET trashed_at = :trashed_at, updated_at = :now, version = version + 1
+UPDATE memories SET trashed_at = :trashed_at, updated_at = :now, version = version + 1, history = with_version(history, version + 1, :now, :by, :changed::text[])
 WHERE tenant_id = :tenant_id AND id = :id AND version = :version
       AND (trashed_at IS NULL) <> (:trashed_at::timestamptz IS NULL)
 RETURNING version
@@ -83,7 +84,7 @@ LIMIT 1
 -- Read all entries of the tenant, for statements that include this one and say which of them may be read.
 SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors AS vendors, m.kind, m.key, m.title, m.text, m.content,
        m.tags, m.metadata, m.session, m.author, m.origin, m.trust, m.created_at, m.updated_at, m.expires_at, m.trashed_at,
-       m.version, octet_length(coalesce(m.content, m.text)) AS bytes,
+       m.version, m.history, octet_length(coalesce(m.content, m.text)) AS bytes,
        starts_with(m.namespace, 'team:') AND NOT EXISTS (
            SELECT FROM team_members AS t
            JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = t.user_id
@@ -194,7 +195,8 @@ SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors AS vendors,
            WHERE t.tenant_id = :tenant_id AND t.team_id::text = substr(m.namespace, 6) AND o.id = m.user_id) AS former
 FROM ({{entries_fitting}}) AS m
 LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
-CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.created_at WHEN 'updated' THEN coalesce(m.updated_at, m.created_at)
+CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.created_at
+                                WHEN 'updated' THEN coalesce(m.updated_at, m.created_at)
                                 ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
 WHERE :after_at::timestamptz IS NULL
       OR (:direction::int * extract(epoch FROM sorted.at), m.id) < (:direction * extract(epoch FROM :after_at), :after_id::uuid)

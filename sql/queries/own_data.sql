@@ -109,7 +109,7 @@ SELECT kind, user_id, item FROM (
     UNION ALL
     SELECT 'memories', m.user_id, to_json(m), row_number() OVER (ORDER BY m.created_at, m.id)
     FROM (SELECT id, user_id, namespace, visibility, kind, key, title, text, content, tags, metadata, session,
-                 allowed_vendors, author, origin, created_at, updated_at, version, expires_at, valid_to, superseded_by,
+                 allowed_vendors, author, origin, created_at, updated_at, version, history, expires_at, valid_to, superseded_by,
                  merged_into, trashed_at,
                  ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
                        WHERE l.tenant_id = :tenant_id AND l.item_id = memories.id AND s.user_id = ANY (:user_ids::uuid[])

@@ -57,6 +57,47 @@ async def test_a_change_holds_for_the_version_that_it_names(harness: AppHarness,
     assert sorted(answer.status_code for answer in races) == [200, 412, 412, 412, 412, 412]
 
 
+async def test_whoever_may_read_an_entry_sees_who_changed_what_of_it_when(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    key, bob, tool = (
+        await key_of(harness, "alice"),
+        await key_of(harness, "bob"),
+        await key_of(harness, "alice", "claude"),
+    )
+    at = f"/v1/entries/{(await written(client, tool, '/v1/agent/entries', content='zqold', key='day'))['id']}"
+    harness.clock.tick(60)
+    await written(client, tool, "/v1/agent/entries", content="zqnew", key="day")
+    await client.patch(at, json={"tags": ["a"], "title": "Day"}, headers=bearer(key))
+    team = (await client.post("/v1/teams", json={"name": "Ops"}, headers=bearer(key))).json()["id"]
+    await client.put(f"{at}/team", json={"team": team}, headers=bearer(key))
+    await client.delete(at, headers=bearer(key))
+    await client.post(f"{at}/restore", headers=bearer(key))
+    await client.delete(f"/v1/teams/{team}", headers=bearer(key))
+    answer = await client.get(f"{at}/versions", headers=bearer(key))
+    found = [(each["version"], each["by"], each["changed"]) for each in answer.json()["items"]]
+    assert found == [
+        (7, None, ["unshared"]),
+        (6, "api", ["restored"]),
+        (5, "api", ["trashed"]),
+        (4, "api", ["shared"]),
+        (3, "api", ["tags", "title"]),
+        (2, "claude", ["content"]),
+        (1, "claude", ["created"]),
+    ]
+    times = [each["at"] for each in answer.json()["items"]]
+    assert times == sorted(times, reverse=True)
+    assert times[-1] < times[-2]
+    assert "zq" not in answer.text, "an edit erases the words that it takes out"
+    assert (await client.get(f"{at}/versions", headers=bearer(bob))).status_code == 404
+    for _ in range(60):
+        await client.patch(at, json={"tags": [str(uuid.uuid4())]}, headers=bearer(key))
+    many = (await client.get(f"{at}/versions", headers=bearer(key))).json()["items"]
+    assert [each["version"] for each in many] == [*range(67, 17, -1), 1]
+    assert (await client.post(f"{at}/forget", headers=bearer(key))).status_code == 200
+    assert (await client.get(f"{at}/versions", headers=bearer(key))).status_code == 404
+
+
 async def test_the_trash_is_recalled_nowhere_and_an_entry_comes_back_from_it(
     harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:

@@ -123,6 +123,7 @@ async def test_only_the_version_that_was_shown_is_changed(harness: AppHarness, a
     assert (late.status_code, "changed meanwhile" in late.text) == (409, True)
     shown = await alice.page(address)
     assert ("on monday" in shown, "version 2" in shown, "?tag=ops" in shown) == (True, True, False)
+    assert ("its words changed, its tags changed" in shown, "by you" in shown, "friday" in shown) == (True, True, False)
 
 
 async def test_an_entry_is_shared_and_taken_back_one_and_many(harness: AppHarness, alice: Person) -> None:

@@ -14,6 +14,7 @@ from bot.web.pages.memory_wanted import MEMORY, WantedMemory, Wanting
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.shapes.entries import purge_at
+from composer.entries import listing
 from composer.entries.draft import ENTRY_KINDS
 from composer.people.own_memory import (
     MAX_MAPPED,
@@ -29,12 +30,12 @@ from composer.people.own_memory import (
     own_map,
     own_totals,
 )
-from composer.repositories.entries import Entry
+from composer.repositories.entries import Entry, EntryVersion
 from composer.repositories.ordering import Order
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.teams import Team
 from composer.text.moments import FIRST_YEAR
-from composer.visibility import may_see_teams, readable_entries
+from composer.visibility import may_see_teams
 
 PAGE_ITEMS: Final = 50
 LISTED_POINTS: Final = 60  # of the map, beside it
@@ -46,10 +47,12 @@ router = PageRouter(MEMORY)
 @dataclass(frozen=True, slots=True)
 class ShownItem:
     """One item with all that its card shows. `entry`: it as an entry of the person's own, which can be changed (None:
-    it is none); `teams`: those that it can be shared with; `purge_at`: when it is erased, as it is in the trash."""
+    it is none), with its `versions`; `teams`: those that it can be shared with; `purge_at`: when it is erased, as it is
+    in the trash."""
 
     about: ItemDetails
     entry: Entry | None
+    versions: Sequence[EntryVersion]
     teams: Sequence[Team]
     purge_at: datetime | None
 
@@ -185,9 +188,10 @@ async def details(viewer: Viewer, reading: Reading, id: uuid.UUID) -> ShownItem:
     access = reading.access
     erased = purge_at(about.item.trashed_at, access)
     if not about.is_entry:
-        return ShownItem(about, None, (), erased)
-    entry = await reading.tx.entries.get(readable_entries(access), id, viewer.call.now, access.users)
-    return ShownItem(about, entry, await _teams(reading), erased)
+        return ShownItem(about, None, (), (), erased)
+    entry = await listing.get(reading.tx, access, id, viewer.call.now)
+    versions = await listing.versions(reading.tx, access, id, viewer.call.now) if entry.version > 1 else ()
+    return ShownItem(about, entry, versions, await _teams(reading), erased)
 
 
 async def _teams(reading: Reading) -> Sequence[Team]:

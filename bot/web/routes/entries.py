@@ -2,8 +2,9 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Final
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Query, Response
 from pydantic import BaseModel, Field
@@ -144,6 +145,56 @@ async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> 
     async with call.reading(project) as (tx, access):
         entry = await listing.get(tx, access, id, call.now)
         return await answer(tx, access, entry)
+
+
+VersionChange = Literal[
+    "created",
+    "content",
+    "title",
+    "kind",
+    "key",
+    "tags",
+    "metadata",
+    "session",
+    "allowed_vendors",
+    "expires_at",
+    "shared",
+    "unshared",
+    "trashed",
+    "restored",
+]
+
+
+class Version(BaseModel):
+    """A version of an entry: when and `by` whom it was made (`api`: its person, else their tool; null: whoever deleted
+    the team or project that it was shared with), and what `changed`."""
+
+    version: int
+    at: datetime
+    by: str | None
+    changed: list[VersionChange]
+
+
+class VersionList(BaseModel):
+    """The versions of an entry, the latest first: the latest 50, and the first one."""
+
+    items: list[Version]
+
+
+@router.get(
+    "/{id}/versions",
+    summary="List an entry's versions",
+    response_model=VersionList,
+    responses=documented(400, 401, 403, 404, 422),
+)
+@counts_as(Operation.READS)
+async def entry_versions(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
+    """Who changed what of an entry when, for whoever may read it. An edit erases the words that it takes out: what it
+    said before is not kept."""
+    async with call.reading(project) as (tx, access):
+        found = await listing.versions(tx, access, id, call.now)
+    items = [{**asdict(each), "by": each.by or None, "changed": list(each.changed)} for each in found]
+    return json_answer({"items": items})
 
 
 @router.patch("/{id}", summary="Change an entry", response_class=Response, responses=_CHANGED)

@@ -96,6 +96,12 @@ class AsyncNexus:
         """GET /v1/entries/{id}. `project`, here and below: the isolated project that it is in."""
         return cast(Entry, await self.request("GET", f"/v1/entries/{_part(id)}", params={"project": project}))
 
+    async def versions(self, id: str, *, project: str | None = None) -> list[dict[str, Any]]:
+        """GET /v1/entries/{id}/versions: who changed what when, the latest first."""
+        path = f"/v1/entries/{_part(id)}/versions"
+        found = await self.request("GET", path, params={"project": project})
+        return cast(list[dict[str, Any]], found["items"])
+
     async def change(self, id: str, *, version: int | None = None, project: str | None = None, **values: Any) -> Entry:
         """PATCH /v1/entries/{id}: of this `version` alone, if it is given."""
         path, params = f"/v1/entries/{_part(id)}", {"project": project}
