@@ -10,7 +10,7 @@ from composer.errors import NexusError, for_operator
 from composer.operations.backups import BACKUP_PERIOD, newest_backup
 from composer.operations.doctor import Doctor, JobRuns
 from composer.ports.clock import Clock
-from composer.settings import LOCAL_EMBEDDERS, Settings
+from composer.settings import Settings
 from composer.text.counts import counted
 
 NOT_ASKED: Final = "not asked; nexus doctor --live does"
@@ -49,7 +49,7 @@ async def run_doctor(
             checks.append(await _check("cache", probe.cache()))
         found = {check.name: check.ok for check in checks}
         reachable = found.get("database") is True and found["schema"] is not False
-        if live or settings.embedder in LOCAL_EMBEDDERS:
+        if live or settings.embeds_here:
             checks.append(await _check("embedder", probe.embedder(stored=reachable)))
         else:
             checks.append(Check("embedder", None, f"{settings.embedder}: {NOT_ASKED}"))

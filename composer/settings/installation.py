@@ -185,10 +185,15 @@ class Settings(Table):
         return " and ".join(found) or variable_or_key("model", self.config)
 
     @property
+    def embeds_here(self) -> bool:
+        """Whether the embedder runs in this process: a packaged one, or that of a folder. Else it is at the API."""
+        return self.embedder in LOCAL_EMBEDDERS or self.embedder.startswith(("/", "~/"))
+
+    @property
     def metered_models(self) -> tuple[str, ...]:
         """The models whose use is recorded: the chat models, the embedding model where an API has it, and the one that
         transcribes."""
-        others = [*([] if self.embedder in LOCAL_EMBEDDERS else [self.embedder]), self.transcription_model]
+        others = [*([] if self.embeds_here else [self.embedder]), self.transcription_model]
         return (*self.named_models, *(name for name in others if name))
 
     @property
@@ -237,7 +242,7 @@ class Settings(Table):
         if not self.has_model_api:
             return None
         key = self.openai_api_key if self.gateway_api_key is None else self.gateway_api_key
-        embedders = () if self.embedder in LOCAL_EMBEDDERS else (self.embedder,)
+        embedders = () if self.embeds_here else (self.embedder,)
         return CommonUpstream(
             self.openai_base_url or DEFAULT_UPSTREAM,
             "" if key is None else key.get_secret_value(),

@@ -255,7 +255,7 @@ class PostgresDatabase:
         if stored != mine:
             raise Misconfigured(
                 f"This database holds vectors of the embedder {stored['name']} ({stored['width']} dimensions), but "
-                f"NEXUS_EMBEDDER is {name} ({width}): set NEXUS_EMBEDDER={stored['name']}, or replace "
+                f"NEXUS_EMBEDDER is {name} ({width}): set NEXUS_EMBEDDER to that one again, or replace "
                 "the vectors with nexus reembed."
             )
         self.use_embedder(name, width)

@@ -9,13 +9,24 @@ German texts are more alike than a German question and its answer in Hindi. The 
 of a question and an answer is the same whether they share a language or not.
 """
 
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import structlog
 
+from composer.errors import NexusError, for_operator
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.stores.models import e5
+
+logger = structlog.get_logger()
+
+Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 
 TEXTS_FILE: Final = Path(__file__).with_name("calibration.txt")
 PAIRS: Final = 6  # questions of a language, each with what answers it; small talk follows
@@ -23,6 +34,7 @@ LANGUAGE_DIRECTIONS: Final = 20  # of the differences between 29 languages; more
 LEAST_KNOWN: Final = 0.8  # of a language's questions that are nearest to their own answers: the embedder knows it
 
 LARGEST_MEAN: Final = 0.99  # of lines about different things
+SCALE_SECONDS: Final = 60.0  # at most, to measure what the cosines of a model say
 
 
 def texts() -> list[list[str]]:
@@ -60,6 +72,39 @@ def scale(questions: Vectors, others: Vectors) -> Scale:
     if not spread or strange.mean() >= LARGEST_MEAN:
         return MINILM_SCALE  # it tells nothing apart
     return Scale(round(float(apart.mean()), 2), spread, round(float(strange.mean()), 2))
+
+
+async def kept_or_measured(file: Path, name: str, embed_questions: Embed, embed: Embed) -> Scale:
+    """What the cosines of an embedder say: as `file` keeps it of the embedder of this name, else measured now and kept.
+    Where the embedder does not answer, it is MiniLM's, and the next start measures again."""
+    kept = await asyncio.to_thread(_kept, file, name)
+    if kept is not None:
+        return kept
+    languages = pairs()
+    try:
+        async with asyncio.timeout(SCALE_SECONDS):
+            questions = await embed_questions([text for language in languages for text in language[::2]])
+            others = await embed([text for language in languages for text in language[1::2]])
+    except (NexusError, TimeoutError) as error:
+        logger.warning("embedder.not_measured", error=for_operator(error))
+        return MINILM_SCALE
+    width = questions.shape[1]
+    measured = scale(questions.reshape(len(languages), -1, width), others.reshape(len(languages), -1, width))
+    await asyncio.to_thread(_keep, file, name, measured)
+    return measured
+
+
+def _kept(file: Path, name: str) -> Scale | None:
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return Scale(**kept["scale"]) if kept["model"] == name else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _keep(file: Path, name: str, measured: Scale) -> None:
+    with suppress(OSError):  # then the next start measures again
+        file.write_text(json.dumps({"model": name, "scale": asdict(measured)}), encoding="utf-8")
 
 
 def scale_in_frame(questions: Vectors, others: Vectors) -> Scale:

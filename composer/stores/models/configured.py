@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from composer.errors import Misconfigured
@@ -20,6 +21,7 @@ from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.models import e5
 from composer.stores.models.e5 import MultilingualE5
+from composer.stores.models.folder import FolderEmbedder
 from composer.stores.models.mcp_server import McpServer
 from composer.stores.models.mem0_extraction import Mem0Extractor
 from composer.stores.models.minilm import MiniLM
@@ -32,7 +34,7 @@ from composer.stores.models.tokens import tokenizer_for
 from composer.turn.tool_servers import ServerRules, ToolServers
 
 TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
-SCALE_FILE: Final = "embedder.json"  # in the data folder: what was measured of the model at an API
+SCALE_FILE: Final = "embedder.json"  # in the data folder: what was measured of the model of a folder or at an API
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
 
@@ -94,14 +96,17 @@ def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: M
 
 def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
+    scale_file = settings.home / SCALE_FILE
     if settings.embedder in LOCAL_EMBEDDERS:
         return MultilingualE5() if settings.embedder == e5.E5_NAME else MiniLM()
+    if settings.embeds_here:
+        return FolderEmbedder(Path(settings.embedder).expanduser(), scale_file)
     if not settings.has_model_api:
         raise Misconfigured(
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
         )
-    url, file = settings.openai_base_url or DEFAULT_BASE_URL, settings.home / SCALE_FILE
-    return OpenAIEmbedder(url, _key(settings), settings.embedder, scale_file=file)
+    url = settings.openai_base_url or DEFAULT_BASE_URL
+    return OpenAIEmbedder(url, _key(settings), settings.embedder, scale_file=scale_file)
 
 
 def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:

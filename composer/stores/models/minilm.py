@@ -167,7 +167,7 @@ class LoadedModel(Protocol):
     """A loaded tokenizer and network. Thread-safe."""
 
     def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
+        """The unit vector of one text, shape (width,). The same text always gives the same bits."""
         ...
 
 
@@ -259,7 +259,7 @@ class MiniLM:
         await asyncio.get_running_loop().run_in_executor(self._queries, self._load_model)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (len(texts), 384), float32, L2 norm 1, in the order of `texts`.
+        """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
 
         The bits of a vector depend on its text alone, and so does the time that it takes: no vector is kept, or it
         would tell whether somebody else has said the same. Raises Misconfigured when the weights are not installed.
@@ -268,7 +268,7 @@ class MiniLM:
         if len(texts) == 1:
             async with self._query_turns.take():
                 return np.stack([await loop.run_in_executor(self._queries, self._vector, texts[0])])
-        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
         steps = [range(len(texts))[start : start + TEXTS_PER_STEP] for start in range(0, len(texts), TEXTS_PER_STEP)]
 
         async def fill(step: Iterable[int]) -> None:

@@ -1,19 +1,14 @@
 """Embedding models at an OpenAI-compatible API."""
 
-import asyncio
-import json
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
+from composer.errors import Misconfigured, Unavailable
 from composer.model import Usage
 from composer.ports.models import MINILM_SCALE, EmbeddingResult, Scale, Vectors
 from composer.stores.models import calibration
@@ -22,7 +17,6 @@ from composer.text.completions import count_of
 
 logger = structlog.get_logger()
 
-SCALE_SECONDS: Final = 60.0  # at most, to measure what the cosines of a model say
 EMBEDDING_BATCH = 128  # texts of one request; the API accepts at most 2,048
 MAX_TEXT_BYTES = 8000  # of a text to embed: no byte-level tokenizer makes more than 8,191 tokens of it
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
@@ -76,25 +70,11 @@ class OpenAIEmbedder:
         answer about the cosines, the next start asks again."""
         await self._find_width()
         if self._scale_file is not None:
-            kept = await asyncio.to_thread(_kept_scale, self._scale_file, self._model)
-            self._scale = kept or await self._measured(self._scale_file)
+            self._scale = await calibration.kept_or_measured(self._scale_file, self._model, self.embed, self.embed)
 
     async def _find_width(self) -> None:
         if self._width is None:
             self._width = (await self.request(["width"])).vectors.shape[1]
-
-    async def _measured(self, file: Path) -> Scale:
-        pairs = calibration.pairs()
-        try:
-            async with asyncio.timeout(SCALE_SECONDS):
-                vectors = await self.embed([text for language in pairs for text in language])
-        except (NexusError, TimeoutError) as error:
-            logger.warning("embedder.not_measured", error=for_operator(error))
-            return MINILM_SCALE
-        by_language = vectors.reshape(len(pairs), -1, self.width)
-        measured = calibration.scale(by_language[:, ::2], by_language[:, 1::2])
-        await asyncio.to_thread(_keep_scale, file, self._model, measured)
-        return measured
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
@@ -144,20 +124,6 @@ class OpenAIEmbedder:
         # Servers that are only like the API leave the usage out, or a field of it.
         tokens = getattr(answer.usage, "prompt_tokens", None)
         return vectors, Usage(count_of(tokens) or 0)
-
-
-def _kept_scale(file: Path, model: str) -> Scale | None:
-    """What was measured of a model before; None where nothing is kept of it."""
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        return Scale(**kept["scale"]) if kept["model"] == model else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _keep_scale(file: Path, model: str, scale: Scale) -> None:
-    with suppress(OSError):  # then the next start measures again
-        file.write_text(json.dumps({"model": model, "scale": asdict(scale)}), encoding="utf-8")
 
 
 def _embeddable_text(text: str) -> str:
