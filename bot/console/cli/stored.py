@@ -141,4 +141,5 @@ def reembed(
     else:
         name, width = done["embedder"]["name"], done["embedder"]["width"]
         render.show(f"All {done['items']:,} items now have vectors of {name} ({width} dimensions).")
-        render.show(f"Restart every running Nexus with NEXUS_EMBEDDER={name}; until then it recalls by words alone.")
+        restart = f"Restart every running Nexus with NEXUS_EMBEDDER={settings.embedder}"
+        render.show(f"{restart}; until then it recalls by words alone.")
