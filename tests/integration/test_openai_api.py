@@ -531,11 +531,11 @@ async def test_what_the_cosines_of_a_model_say_is_measured_once_and_kept(
         return opened.scale, len(server.requests) - before
 
     measured, requests = await scale_of("one")
-    assert (requests, measured.apart > 0.5) == (3, True)
+    assert (requests, measured.apart > 0.5) == (4, True)
     assert await scale_of("one") == (measured, 0)
-    assert await scale_of("another") == (measured, 3), "each model has its own"
+    assert await scale_of("another") == (measured, 4), "each model has its own"
     file.write_text("{", encoding="utf-8")
-    assert await scale_of("another") == (measured, 3)
+    assert await scale_of("another") == (measured, 4)
 
 
 async def test_a_start_goes_on_where_an_api_does_not_answer_about_its_cosines(
