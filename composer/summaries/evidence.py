@@ -44,15 +44,15 @@ def evidence_of(inputs: Sequence[SummaryInput], zone: tzinfo, people: Collection
     said = {name: set[str]() for name in names.values()}
     all_words = set(words_of(*labels))
     for each in inputs:
-        moment = f"{(at := each.at.astimezone(zone)):%Y-%m-%d %H:%M} {at.day} {at:%B}"
-        all_words |= words_of(each.text, moment)
+        moment = words_of(f"{(at := each.at.astimezone(zone)):%Y-%m-%d %H:%M} {at.day} {at:%B}")
+        all_words |= words_of(each.text) | moment
         if each.author:
-            _add(said, [names.get(speaker_label(each.author))], words_of(own_words(each.text), moment))
+            _add(said, [names.get(speaker_label(each.author))], words_of(own_words(each.text)) | moment)
             continue
-        for line in each.text.splitlines():
+        for line in filter(str.strip, each.text.splitlines()):
             speaker, colon, _ = line.partition(": ")
             of = [names[speaker]] if colon and speaker in names else chain.from_iterable(_named(line, names.values()))
-            _add(said, of, words_of(line, moment))
+            _add(said, of, words_of(line) | moment)
     return Evidence({name: frozenset(words) for name, words in said.items()}, frozenset(all_words))
 
 
