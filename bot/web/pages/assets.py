@@ -23,9 +23,9 @@ _TYPES: Final = {
 }
 _HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 STATIC: Final = "/static"
-FONT: Final = "inter-latin-5.3.0.woff2"
+FONT: Final = "inter-latin-5.3.0.part.woff2"
 ICON: Final = "icon.svg"
-STYLES: Final = ("basecoat-1.0.2.min.css", "nexus.css")  # of every page, in this order
+STYLES: Final = ("basecoat-1.0.2.part.css", "nexus.css")  # of every page, in this order
 
 router = Router()
 

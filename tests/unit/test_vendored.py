@@ -1,0 +1,31 @@
+"""The files of others that pages load are those that the list beside them names."""
+
+import hashlib
+import re
+
+from tests.vendored import PAGES, SHEET, left_out, used_classes, without_unused
+
+
+def test_each_file_of_others_has_the_digest_that_is_noted_beside_it() -> None:
+    noted = re.findall(
+        r"^\| (\S+) \|.*\| ([0-9a-f]{64}) \|$", (PAGES / "static" / "VENDORED.md").read_text(encoding="utf-8"), re.M
+    )
+    found = {name: hashlib.sha256((PAGES / "static" / name).read_bytes()).hexdigest() for name, _ in noted}
+    assert found == dict(noted)
+    assert {path.name for path in (PAGES / "static").iterdir() if re.search(r"-\d+\.\d+\.\d+", path.name)} == set(found)
+
+
+def test_no_page_uses_a_class_that_was_left_out_of_the_component_sheet() -> None:
+    gone = left_out(SHEET.read_text(encoding="utf-8"))
+    assert len(gone) > 20
+    assert not gone & used_classes()
+
+
+def test_a_sheet_keeps_what_may_fit_and_the_values_that_it_asks_for() -> None:
+    sheet = (
+        ':root{--a:1px;--b:2px}@property --tw-x{syntax:"*"}@layer components{.btn,.tabs,p{margin:var(--a)}'
+        ".tabs{margin:var(--b)}.btn:is(.tabs *,:hover):not(.tabs){top:0}.tabs :where(p){top:1px}"
+        "@media (hover){.tabs{a:b}}}"
+    )
+    kept = ":root{--a:1px;}@layer components{.btn,p{margin:var(--a)}.btn:is(:hover){top:0}}"
+    assert without_unused(sheet, {"btn"}) == kept
