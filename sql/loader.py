@@ -11,7 +11,7 @@ from typing import Any, Final
 
 BASELINE: Final = 68  # the version of schema.sql: it took the place of the migrations 0001 to 0067
 _HERE = Path(__file__).parent
-_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_NAME = re.compile(r"^-- (name|part): (\w+)\s*$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{\{(\w+)\}\}")
 _ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_\w+", re.IGNORECASE)
 # A transaction takes the lock of its tenant as its first act, so that no two take locks in different orders
@@ -129,18 +129,20 @@ def parse_query(name: str, source: str) -> Query:
 
 @cache
 def queries() -> Mapping[str, Query]:
-    """Every named statement of queries/*.sql. One may hold others, by their names: `{{entry_rows}}`.
+    """Every named statement of queries/*.sql. One may hold others, by their names: `{{entry_rows}}`; and parts, which
+    are none by themselves.
 
     Raises ValueError when a name repeats, or is included and missing, and as parse_query.
     """
-    texts: dict[str, str] = {}
+    texts, whole = dict[str, str](), list[str]()
     for path in sorted((_HERE / "queries").glob("*.sql")):
         parts = _NAME.split(path.read_text(encoding="utf-8"))
-        for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        for kind, name, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
             if name in texts:
                 raise ValueError(f"{path.name}: the query {name} is defined twice")
             texts[name] = text.strip()
-    return MappingProxyType({name: parse_query(name, with_included(text, texts)) for name, text in texts.items()})
+            whole += [name] if kind == "name" else []
+    return MappingProxyType({name: parse_query(name, with_included(texts[name], texts)) for name in whole})
 
 
 def with_included(text: str, texts: Mapping[str, str]) -> str:

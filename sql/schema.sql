@@ -558,6 +558,8 @@ CREATE FUNCTION with_version(history jsonb, version int, at timestamptz, by text
 CREATE INDEX memories_by_key ON memories (tenant_id, user_id, key) WHERE key IS NOT NULL;
 CREATE INDEX memories_by_namespace ON memories (tenant_id, namespace, created_at DESC, id DESC);
 CREATE INDEX memories_by_user ON memories (tenant_id, user_id, id);
+CREATE INDEX memories_by_user_at ON memories (tenant_id, user_id, created_at DESC, id DESC);
+CREATE INDEX memories_decisions ON memories (tenant_id, user_id, namespace) WHERE kind = 'decision';
 CREATE INDEX memories_entries ON memories (tenant_id)
     WHERE trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL AND origin <> 'extracted'
           AND (starts_with(namespace, 'entries:') OR starts_with(namespace, 'team:') OR starts_with(namespace, 'project:'));

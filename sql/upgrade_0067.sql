@@ -421,3 +421,8 @@ CREATE TRIGGER quarantine_changed AFTER INSERT OR UPDATE OR DELETE ON quarantine
 
 -- What an admin has uploaded is told from what whoever runs Nexus has imported.
 ALTER TABLE imports ADD COLUMN uploaded_by uuid;
+
+-- The latest of somebody's memories are read without the others, and a decision that stands as a memory and a landmark is
+-- found by its place.
+CREATE INDEX memories_by_user_at ON memories (tenant_id, user_id, created_at DESC, id DESC);
+CREATE INDEX memories_decisions ON memories (tenant_id, user_id, namespace) WHERE kind = 'decision';

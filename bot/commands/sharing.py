@@ -124,7 +124,7 @@ async def _target(
 
 
 async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -> OwnItem:
-    found = await tx.own_data.memory(owned, OwnFilter(beginning=beginning), 2, call.now)
+    found = [i for i in await tx.own_data.of_id(owned, beginning, 2, call.now) if i.trashed_at is None]
     if not found:
         raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
     if len(found) > 1:

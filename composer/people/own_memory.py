@@ -169,8 +169,7 @@ async def own_filter(
     all)."""
     if place is None and project is None:
         return wanted
-    labels = await tx.own_data.labels(owned, MAX_LABELS, now)
-    named_places = await _namespaces(tx, owned, [each.value for each in labels if each.label == "namespace"], presence)
+    named_places = await _namespaces(tx, owned, await tx.own_data.namespaces(owned, now), presence)
     fitting = (
         namespace
         for namespace, named in named_places.items()
@@ -204,10 +203,7 @@ async def own_map(
 
 async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, presence: Presence) -> ItemDetails:
     """One item of the person, also one in the trash. Raises NotFound."""
-    wanted = OwnFilter(beginning=id.hex)
-    found = await tx.own_data.memory(owned, wanted, 1, now) or await tx.own_data.memory(
-        owned, replace(wanted, trashed=True), 1, now
-    )
+    found = await tx.own_data.of_id(owned, id.hex, 1, now)
     if not found:
         raise NotFound(UNKNOWN_ITEM)
     item = found[0]

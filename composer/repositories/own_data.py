@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
@@ -14,6 +14,8 @@ from composer.repositories.ordering import Order
 from composer.visibility import Owned, may_enter_room
 
 OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
+EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,6 @@ class OwnFilter:
     (of each, None: all), that have all of these `tags` and `words`, were written `since` a time and before (`until`)
     another one, and come `after` an item of this time and id."""
 
-    beginning: str = ""
     shelf: str | None = None
     origins: tuple[str, ...] | None = None
     authors: tuple[str, ...] | None = None
@@ -179,14 +180,43 @@ class OwnData:
 
     async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
         """The person's current and pending items that are wanted, in the order that is."""
+        fitting, order = _fitting(owned, wanted, now), wanted.order.parameters(wanted.after)
+        if wanted.order is Order.NEWEST:  # as their index has them
+            after = {"after_at": order["after_at"], "after_id": order["after_id"]}
+            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting, **after, limit=limit)
+        else:
+            found = await self._sql.fetch_as(OwnItem, "own_memory_sorted", **fitting, **order, limit=limit)
+        return [item for item in found if owned.admits(item.user_id)]
+
+    async def of_id(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
+        """The person's items whose ids begin with some hexadecimal digits: current and pending ones, then those in the
+        trash; also a landmark that is listed as the memory of the same words."""
+        first, last = (uuid.UUID(beginning.ljust(32, digit)) for digit in "0f")
         found = await self._sql.fetch_as(
             OwnItem,
-            "own_memory_sorted",
-            **_fitting(owned, wanted, now),
-            **wanted.order.parameters(wanted.after),
+            "own_memory_of_id",
+            user_ids=list(owned.users),
+            first=first,
+            last=last,
             limit=limit,
+            now=now,
+            lifetime=PROPOSAL_LIFETIME,
+            twins=True,
         )
         return [item for item in found if owned.admits(item.user_id)]
+
+    async def namespaces(self, owned: Owned, now: datetime) -> list[str]:
+        """Where the person's current items are filed."""
+        rows = await self._sql.fetch(
+            "own_memory_namespaces",
+            user_ids=list(owned.users),
+            now=now,
+            lifetime=PROPOSAL_LIFETIME,
+            twins=False,
+            since=EARLIEST,
+            until=LATEST,
+        )
+        return [row["namespace"] for row in rows]
 
     async def labels(self, owned: Owned, limit: int, now: datetime) -> list[OwnLabel]:
         """How many items the person has with each label: of one kind of labels at most `limit`, those with most."""
@@ -197,7 +227,9 @@ class OwnData:
             limit=limit,
             now=now,
             lifetime=PROPOSAL_LIFETIME,
-            beginning="",
+            twins=False,
+            since=EARLIEST,
+            until=LATEST,
         )
 
     async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:
@@ -277,25 +309,30 @@ class OwnData:
 
 
 def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
-    """The parameters of `own_memory_fitting`."""
+    """The parameters of `own_memory_fitting`. No more of the memories is read than what comes `after` an item."""
 
     def of(values: tuple[str, ...] | None) -> list[str] | None:
         return None if values is None else list(values)
 
+    since, until = wanted.since or EARLIEST, wanted.until or LATEST
+    if wanted.after is not None and wanted.order is Order.NEWEST:
+        until = min(until, wanted.after[0] + timedelta(microseconds=1))
+    if wanted.after is not None and wanted.order is Order.OLDEST:
+        since = max(since, wanted.after[0])
     return {
         "user_ids": list(owned.users),
-        "beginning": wanted.beginning,
         "shelf": wanted.shelf,
         "origins": of(wanted.origins),
         "authors": of(wanted.authors),
         "namespaces": of(wanted.namespaces),
         "tags": of(wanted.tags or None),
         "patterns": [f"%{_escaped(word)}%" for word in wanted.words],
-        "since": wanted.since,
-        "until": wanted.until,
+        "since": since,
+        "until": until,
         "trashed": wanted.trashed,
         "now": now,
         "lifetime": PROPOSAL_LIFETIME,
+        "twins": False,
     }
 
 

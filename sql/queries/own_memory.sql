@@ -1,41 +1,41 @@
--- name: own_memory_rows
--- Read a person's current memories, facts and landmarks, those in the trash, and those that wait for approval, for statements
--- that include this one. A decision that was found in a message is a memory and a landmark of the same words: it is listed
--- once, as the memory, labelled by what became of the landmark (proposed: for `lifetime`, then lapsed); by its id (`beginning`) the
--- landmark is found, too.
-SELECT 'memory' AS kind, id, user_id, namespace, visibility,
-       CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
-            WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf,
-       CASE WHEN kind <> 'decision' THEN kind
-            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
-                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'pinned') THEN 'pinned'
-            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
-                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed'
-                                       AND l.decided_at > :now::timestamptz - :lifetime::interval) THEN 'proposed'
-            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
-                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed') THEN 'lapsed'
-            WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
-                                       AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'retired') THEN 'retired'
-            ELSE kind END AS label,
-       text, key, created_at AS at, coalesce(updated_at, created_at) AS updated_at, author, origin, allowed_vendors AS vendors,
-       tags, false AS pending, trashed_at
-FROM memories
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
-      AND (expires_at IS NULL OR expires_at > :now)
-UNION ALL
-SELECT 'fact', id, user_id, namespace, visibility, 'facts', 'fact', key || ' = ' || value::text, key, valid_from, valid_from,
-       author, origin, ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
+-- part: own_memory_memory
+-- A memory of a person as an item. A decision that was found in a message is a memory and a landmark of the same words: it is
+-- listed once, as the memory, labelled by what became of the landmark (proposed: for `lifetime`, then lapsed).
+'memory' AS kind, id, user_id, namespace, visibility,
+CASE WHEN kind IN ('preference', 'habit') THEN 'preferences' WHEN kind IN ('fact', 'factual') THEN 'facts'
+     WHEN kind = 'decision' THEN 'decisions' ELSE 'notes' END AS shelf,
+CASE WHEN kind <> 'decision' THEN kind
+     WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'pinned') THEN 'pinned'
+     WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed'
+                                AND l.decided_at > :now::timestamptz - :lifetime::interval) THEN 'proposed'
+     WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'proposed') THEN 'lapsed'
+     WHEN (namespace, text) IN (SELECT l.namespace, l.text FROM landmarks AS l WHERE l.tenant_id = :tenant_id
+                                AND l.user_id = ANY (:user_ids::uuid[]) AND l.state = 'retired') THEN 'retired'
+     ELSE kind END AS label,
+text, key, created_at AS at, coalesce(updated_at, created_at) AS updated_at, author, origin, allowed_vendors AS vendors,
+tags, false AS pending, trashed_at
+
+-- part: own_memory_others
+-- The current facts and landmarks of an account (`owner`) of a person as items, and what of theirs waits for approval. `twins`:
+-- also landmarks that are listed as the memory of the same words.
+SELECT 'fact' AS kind, id, user_id, namespace, visibility, 'facts' AS shelf, 'fact' AS label, key || ' = ' || value::text AS text,
+       key, valid_from AS at, valid_from AS updated_at, author, origin, ARRAY['*'] AS vendors, ARRAY[]::text[] AS tags,
+       false AS pending, NULL::timestamptz AS trashed_at
 FROM facts
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
+WHERE tenant_id = :tenant_id AND user_id = owner.id AND valid_to IS NULL
 UNION ALL
 SELECT 'landmark', id, user_id, namespace, visibility, 'decisions',
        CASE WHEN state <> 'proposed' THEN 'pinned' WHEN decided_at > :now::timestamptz - :lifetime::interval THEN 'proposed'
             ELSE 'lapsed' END, text, NULL::text, decided_at, decided_at, author, ''::text,
        ARRAY['*'], ARRAY[]::text[], false, NULL::timestamptz
 FROM landmarks
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
-      AND (:beginning::text <> '' OR (namespace, text) NOT IN (
-          SELECT m.namespace, m.text FROM memories AS m WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
+WHERE tenant_id = :tenant_id AND user_id = owner.id AND state <> 'retired'
+      AND (:twins::boolean OR NOT EXISTS (
+          SELECT FROM memories AS m WHERE m.tenant_id = :tenant_id AND m.namespace = landmarks.namespace
+          AND m.text = landmarks.text AND m.user_id = ANY (:user_ids::uuid[])
           AND m.kind = 'decision' AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.trashed_at IS NULL
           AND (m.expires_at IS NULL OR m.expires_at > :now::timestamptz)))
 UNION ALL
@@ -43,30 +43,55 @@ SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
        CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END, NULL::text, at, at, author, origin, ARRAY['*'],
        ARRAY[]::text[], true, NULL::timestamptz
 FROM quarantine
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
+WHERE tenant_id = :tenant_id AND user_id = owner.id AND state = 'pending'
 
--- name: own_memory_fitting
--- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: their id begins with `beginning`
--- (hexadecimal digits), they are on a shelf, were written by these tools or people, are filed in these namespaces, have all
--- of these tags and all of these patterns (of LIKE) in their words, and were written since a time and before another one.
--- `trashed`: those in the trash, in place of the others.
+-- part: own_memory_rows
+-- The items of an account (`owner`) of a person, also those in the trash, the memories of them written since a time and before
+-- another one. Memories are read latest first, by their index, whatever else is asked of them (OFFSET 0): the plan that is kept
+-- for all filters would read all of somebody's to list the latest.
+(SELECT {{own_memory_memory}}
+FROM (
+    SELECT * FROM memories
+    WHERE tenant_id = :tenant_id AND user_id = owner.id AND created_at >= :since::timestamptz AND created_at < :until::timestamptz
+    ORDER BY created_at DESC, id DESC
+    OFFSET 0
+) AS memories
+WHERE superseded_by IS NULL AND merged_into IS NULL AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at DESC, id DESC)
+UNION ALL
+{{own_memory_others}}
+
+-- part: own_memory_fitting
+-- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: they were written since a time and
+-- before another one, are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
+-- these tags and all of these patterns (of LIKE) in their words. `trashed`: those in the trash, in place of the others.
 SELECT * FROM ({{own_memory_rows}}) AS items
 WHERE (trashed_at IS NOT NULL) = :trashed
-      AND (:beginning::text = '' OR starts_with(replace(id::text, '-', ''), :beginning))
       AND (:shelf::text IS NULL OR shelf = :shelf)
       AND (:origins::text[] IS NULL OR origin = ANY (:origins))
       AND (:authors::text[] IS NULL OR author = ANY (:authors))
       AND (:namespaces::text[] IS NULL OR namespace = ANY (:namespaces))
       AND (:tags::text[] IS NULL OR tags @> :tags)
-      AND (:since::timestamptz IS NULL OR at >= :since)
-      AND (:until::timestamptz IS NULL OR at < :until)
+      AND at >= :since AND at < :until
       AND (cardinality(:patterns::text[]) = 0 OR text ILIKE ALL (:patterns))
+
+-- name: own_memory_newest
+-- List what fits, the latest first, before an item of this time and id (NULL: from the latest).
+SELECT page.*, at AS sorted_at, NULL::timestamptz AS used_at
+FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL (
+    SELECT * FROM ({{own_memory_fitting}}) AS fitting
+    WHERE (at, id) < (coalesce(:after_at::timestamptz, 'infinity'), :after_id::uuid)
+    ORDER BY at DESC, id DESC
+    LIMIT :limit
+) AS page
+ORDER BY at DESC, page.id DESC
+LIMIT :limit
 
 -- name: own_memory_sorted
 -- List what fits `by` when it was created, updated or last used in an answer to its person (1970: never), the latest first
 -- where `direction` is 1, the earliest where it is -1, after an item of this time and id (NULL: from the first).
 SELECT m.*, sorted.at AS sorted_at, used.at AS used_at
-FROM ({{own_memory_fitting}}) AS m
+FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_fitting}}) AS m
 LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
 CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.at WHEN 'updated' THEN m.updated_at
                                 ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
@@ -75,13 +100,33 @@ WHERE :after_at::timestamptz IS NULL
 ORDER BY :direction * extract(epoch FROM sorted.at) DESC, m.id DESC
 LIMIT :limit
 
+-- name: own_memory_of_id
+-- Find what has an id between two, also in the trash: what is not in it first, the latest first.
+SELECT *, at AS sorted_at, NULL::timestamptz AS used_at FROM (
+    SELECT {{own_memory_memory}}
+    FROM memories
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
+          AND (expires_at IS NULL OR expires_at > :now)
+    UNION ALL
+    SELECT others.* FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_others}}) AS others
+) AS items
+WHERE id BETWEEN :first AND :last
+ORDER BY trashed_at IS NOT NULL, at DESC, id DESC
+LIMIT :limit
+
+-- name: own_memory_namespaces
+-- In which namespaces a person's current items are filed.
+SELECT DISTINCT namespace FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS items
+WHERE trashed_at IS NULL AND NOT pending
+ORDER BY namespace
+
 -- name: own_memory_labels
 -- Count a person's current items by shelf, and those on shelves by the tool that wrote them, by tag, by author and by
 -- namespace: of each of these the `limit` with most. The shelf `trash` is the trash.
 WITH items AS MATERIALIZED (
     SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author,
            trashed_at IS NULL AND NOT pending AS shelved, tags, count(*) AS count
-    FROM ({{own_memory_rows}}) AS rows
+    FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS rows
     GROUP BY 1, 2, 3, 4, 5, 6
 ), counted AS (
     SELECT 'shelf' AS label, shelf AS value, sum(count) AS count FROM items GROUP BY shelf
@@ -102,16 +147,20 @@ SELECT label, value, count::bigint AS count FROM ranked WHERE n <= :limit ORDER 
 -- Count what fits by the quarter of an hour in which it was written, and by shelf: days of every time zone begin on such a
 -- quarter.
 SELECT date_bin('15 minutes', at, '2000-01-01 00:00:00Z') AS at, shelf, count(*) AS count
-FROM ({{own_memory_fitting}}) AS fitting
+FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_fitting}}) AS fitting
 GROUP BY 1, 2
 ORDER BY 1, 2
 
 -- name: own_memory_vectors
 -- Read the vectors of the latest of what fits, of those that have one, with what is shown of each.
-SELECT f.id, f.user_id, f.namespace, f.shelf, substr(f.text, 1, :chars::int) AS text, f.at, r.embedding AS vector
-FROM ({{own_memory_fitting}}) AS f
-JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = f.id AND r.part = 1 AND r.embedding IS NOT NULL
-ORDER BY f.at DESC, f.id DESC
+SELECT page.* FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL (
+    SELECT f.id, f.user_id, f.namespace, f.shelf, substr(f.text, 1, :chars::int) AS text, f.at, r.embedding AS vector
+    FROM ({{own_memory_fitting}}) AS f
+    JOIN recall_index AS r ON r.tenant_id = :tenant_id AND r.id = f.id AND r.part = 1 AND r.embedding IS NOT NULL
+    ORDER BY f.at DESC, f.id DESC
+    LIMIT :limit
+) AS page
+ORDER BY at DESC, id DESC
 LIMIT :limit
 
 -- name: own_memory_twins

@@ -53,6 +53,7 @@ async def read(harness: AppHarness, own_data: OwnData, reminders: Reminders) -> 
         "messages": [row["id"] async for page in own_data.messages(own) for row in page],
         "open reminders": [reminder.id for reminder in await reminders.open(own)],
         "reach": [item.id for item in await own_data.memory(own, OwnFilter(), LIMIT, NOW)],
+        "by id": [item.id for item in await own_data.of_id(own, "", LIMIT, NOW)],
     }
     found["turns"] = [row["id"] for row in await own_data.turns(own)]
     items = await own_data.items(own, KINDS)

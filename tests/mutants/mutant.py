@@ -12,7 +12,7 @@ from sql.loader import Query, parse_query
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
 QUERIES: Final = "sql/queries/"
-_STATEMENT: Final = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_STATEMENT: Final = re.compile(r"^-- (?:name|part): (\w+)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

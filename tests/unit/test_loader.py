@@ -60,6 +60,14 @@ def test_statements_are_found_by_name_across_files(folder: Path) -> None:
     assert sources == {"one": "-- Get one.\nSELECT 1", "two": "SELECT 2", "three": "SELECT 3"}
 
 
+def test_a_part_is_no_statement_by_itself_and_stands_in_those_that_include_it(folder: Path) -> None:
+    text = "-- part: rows\nSELECT :a FROM owner\n\n-- name: all\n-- Get all.\nSELECT * FROM ({{rows}}) AS r\n"
+    (folder / "queries" / "a.sql").write_text(text)
+    assert {name: query.sql for name, query in loader.queries().items()} == {
+        "all": "-- Get all.\nSELECT * FROM (SELECT $1 FROM owner) AS r"
+    }
+
+
 def test_two_statements_with_one_name_are_refused(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / "queries" / f"{name}.sql").write_text("-- name: same\nSELECT 1\n")

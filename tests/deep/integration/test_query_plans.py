@@ -9,9 +9,11 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.model import user_id
 from composer.ports.database import Mode
+from composer.repositories.own_data import OwnFilter
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
+from composer.visibility import owned_by_user
 from sql.loader import queries
 from tests.support.databases import service_url
 from tests.support.entries import Hub
@@ -112,6 +114,23 @@ async def test_a_reused_plan_gives_the_same_prompts(settings: Settings) -> None:
     assert await plan_mode(settings, "read") == "force_generic_plan"
     async with open_harness(settings, clock=clock) as harness:
         assert await prompts(harness) == planned_anew
+
+
+FETCHED: Final = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'memories'"
+
+
+async def test_the_latest_of_a_persons_memories_are_read_without_the_others(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        for number in range(40):
+            await Hub(harness).write("alice", f"note {number} of the launch")
+        at = harness.workspace()
+        own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
+        await set_row_counts(settings, 50_000, *LARGE)
+        for wanted in (OwnFilter(), OwnFilter(words=("launch",), shelf="notes")):
+            async with harness.app.database.transaction(at.tenant_id, "read") as tx:
+                before = await connection_of(tx).fetchval(FETCHED)
+                assert len(await tx.own_data.memory(own, wanted, 5, harness.clock.now())) == 5
+                assert await connection_of(tx).fetchval(FETCHED) - before < 10
 
 
 async def analysed_rows(settings: Settings) -> dict[str, float]:
