@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from composer.errors import Conflict, NotFound
-from composer.people.credentials.issuing import lock_keys
+from composer.errors import Conflict, NotFound, Refused
+from composer.people.credentials.issuing import DISABLED, lock_keys
+from composer.people.credentials.principal import Principal
+from composer.people.credentials.sign_in import SENT_LINK_LIFETIME, make_login_link
 from composer.repositories.database import Transaction
 from composer.rights.relations import TenantFacts
 from composer.rights.table import Act, judge
@@ -17,6 +19,15 @@ UNKNOWN_PERSON: Final = "There is no such person in this workspace."
 ADMIN_DISABLED: Final = "That person is an admin: take the rights of an admin from all of their accounts first."
 DISABLED_ADMIN: Final = "That person is disabled: enable them first."
 LAST_ADMIN: Final = "A workspace keeps an admin: make somebody else one first."
+
+# Why no admin makes a link that signs somebody in.
+OF_PLATFORM: Final = "They get a link themselves where they are known from: with /nexus login, in a direct message."
+OF_ACCOUNT: Final = "They sign in with an account that they have connected."
+OF_BROWSER: Final = (
+    "A browser is signed in as them: there, the page Tools makes a link for another one. If they have lost it, sign "
+    "them out everywhere first."
+)
+OF_ADMIN: Final = "They are an admin: whoever runs Nexus makes a link for them, with nexus login."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +48,14 @@ class PersonOpeners:
 
 @dataclass(frozen=True, slots=True)
 class ManagedPerson:
-    """A person as an admin sees them, with all of their accounts: never what they wrote."""
+    """A person as an admin sees them, with all of their accounts: never what they wrote. `no_link`: why no admin makes
+    a link that signs them in; empty where one may."""
 
     id: uuid.UUID
     name: str
     admin: bool
     openers: PersonOpeners
+    no_link: str
     disabled_since: datetime | None = None
 
 
@@ -57,7 +70,34 @@ async def managed_person(tx: Transaction, admin: uuid.UUID, user: uuid.UUID, now
     apps = sum(each.client is not None for each in keys)
     browsers, accounts = await tx.web_sessions.of(users, now), await tx.openid_logins.of(users)
     openers = PersonOpeners(len(keys) - apps, apps, len(browsers), len(accounts))
-    return ManagedPerson(user, name, await tx.people.is_admin(user), openers, await tx.people.disabled_since(user))
+    disabled = await tx.people.disabled_since(user)
+    no_link = DISABLED if disabled is not None else await _no_link(tx, users, openers)
+    return ManagedPerson(user, name, await tx.people.is_admin(user), openers, no_link, disabled)
+
+
+async def let_back_in(tx: Transaction, principal: Principal, user: uuid.UUID, secret: bytes, now: datetime) -> str:
+    """The code of a link that signs somebody in who has no other way: they came by an invitation, and no browser is
+    left. It works once, within an hour, and ends the one before. Whoever has it is signed in as them, so where they
+    could get in themselves, or are an admin, none is made: nobody's open memory is opened beside them. They see on the
+    page Tools who made it. `secret` is 32 random bytes. Raises Refused, and as `managed_person`."""
+    await lock_keys(tx, user)
+    found = await managed_person(tx, principal.user, user, now)
+    if found.no_link:
+        raise Refused(found.no_link)
+    return await make_login_link(
+        tx, principal.tenant, user, secret, now, by=principal.user, lifetime=SENT_LINK_LIFETIME
+    )
+
+
+async def _no_link(tx: Transaction, users: Sequence[uuid.UUID], openers: PersonOpeners) -> str:
+    """Why no admin makes a link that signs in who is all of these users; empty where one may."""
+    if any([await tx.people.is_admin(each) for each in users]):
+        return OF_ADMIN
+    if any([await tx.people.home(each) is not None for each in users]):
+        return OF_PLATFORM
+    if openers.accounts:
+        return OF_ACCOUNT
+    return OF_BROWSER if openers.browsers else ""
 
 
 async def set_tenant_admin(

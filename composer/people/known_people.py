@@ -1,18 +1,23 @@
-"""Find people by name, to invite them or to give them a role: those whom the person may know of anyway."""
+"""Find people by name, to invite them or to give them a role: those whom the person may know of anyway; the admins whom
+they may ask, and who let them in."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from composer import visibility
 from composer.model import Trust
 from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
+from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.people import KnownPerson
 from composer.text.cleaning import is_storable
 from composer.visibility import EntryAccess
 
 MAX_FOUND_PEOPLE: Final = 20
+MAX_ADMINS_TO_ASK: Final = 3
+MAX_LINKS: Final = 5
 
 
 async def find_people(tx: Transaction, access: EntryAccess, words: str, presence: Presence) -> Sequence[KnownPerson]:
@@ -38,3 +43,26 @@ async def find_people(tx: Transaction, access: EntryAccess, words: str, presence
         public=trust is Trust.MEMBER,
         limit=MAX_FOUND_PEOPLE,
     )
+
+
+async def admins_to_ask(tx: Transaction, access: EntryAccess) -> Sequence[str]:
+    """The names of admins whom a person may ask for help, those who were known first before the others; at most three,
+    without the person. A guest of the organisation gets none."""
+    if not all([await tx.people.trust(each) is Trust.MEMBER for each in access.users]):
+        return ()
+    return [name for id, name, _ in await tx.people.admins() if id not in access.users][:MAX_ADMINS_TO_ASK]
+
+
+async def links_by_others(tx: Transaction, access: EntryAccess, since: datetime) -> Sequence[tuple[datetime, str]]:
+    """When others made a link that signs in as this person, since a time, the latest first, and the admin who did; no
+    name: whoever runs Nexus."""
+    visibility.owned_by_bearer(access)
+    found = [
+        event
+        for user in access.users
+        for event in await tx.audit.find(since=since, act=AuditAct.LOGIN_LINK, user=user, limit=MAX_LINKS)
+        if user in event.users and event.actor not in access.users
+    ]
+    names = await tx.people.names([event.actor for event in found if event.actor is not None])
+    told = {(event.at, names.get(event.actor, "") if event.actor is not None else "") for event in found}
+    return sorted(told, reverse=True)[:MAX_LINKS]

@@ -66,7 +66,7 @@ class Act(StrEnum):
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
-    MANAGE_PEOPLE = "make people admins, sign them out, and disable them"
+    MANAGE_PEOPLE = "make people admins, sign them out and let them in again, and disable them"
     IMPORT_HISTORY = "bring in what was said in public rooms from a file, and undo that"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -392,3 +393,91 @@ async def test_a_person_signs_in_another_browser_of_theirs(harness: AppHarness, 
     other = Person(client, cookie_in(used))
     assert "Dana" in await other.page("/ask")
     assert (await other.page("/tools")).count("A browser") >= 2
+
+
+async def joined(harness: AppHarness, client: httpx2.AsyncClient, root: Person, name: str) -> tuple[Person, str]:
+    """Somebody who came by an invitation, and their id."""
+    browser = Person(client, cookie_in(await accepted(client, await invited(root), name)))
+    await browser.page("/ask")
+    who = {each["name"]: each["id"] for each in await _people(harness, client)}
+    return browser, str(who[name])
+
+
+def link_in(page: str) -> str:
+    [link] = set(re.findall(r"/login\?code=(nxl_[0-9a-z_]+)", page))
+    return str(link)
+
+
+async def test_an_admin_lets_in_again_who_came_by_an_invitation_and_has_no_browser(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    dana, id = await joined(harness, client, root, "Dana")
+    page = f"/admin/people/{id}"
+    assert "A browser is signed in as them" in await root.page(page)
+    refused = await root.press(f"{page}/link")
+    assert (refused.status_code, "A browser is signed in as them" in refused.text) == (403, True)
+    assert (await dana.press("/logout")).status_code == 303
+    assert "Make a link to sign in" in await root.page(page)
+    first = link_in((await root.press(f"{page}/link")).text)
+    second = link_in((await root.press(f"{page}/link")).text)
+    harness.clock.tick(59 * 60)
+    assert (await client.get("/login", params={"code": first})).status_code == 404, "the newer one ends it"
+    assert "as Dana of" in (await client.get("/login", params={"code": second})).text
+    signed = await client.post("/login", data={"code": second}, headers=OWN)
+    client.cookies.clear()
+    back = Person(client, cookie_in(signed))
+    told = await back.page("/tools")
+    assert "root, an admin, made a link that signs in as you" in told
+    assert "made a link that signs in as you" not in await root.page("/tools")
+    assert (await client.post("/login", data={"code": second}, headers=OWN)).status_code == 404, "once"
+    root_id = (await person(harness, "root")).id
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        made = await tx.audit.find(act=AuditAct.LOGIN_LINK, user=uuid.UUID(id), limit=50)
+    assert [(each.actor, each.users) for each in made] == [(root_id, (uuid.UUID(id),))] * 2
+
+
+async def test_a_link_is_too_old_after_an_hour(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await admin(harness, client)
+    dana, id = await joined(harness, client, root, "Dana")
+    await dana.press("/logout")
+    link = link_in((await root.press(f"/admin/people/{id}/link")).text)
+    harness.clock.tick(61 * 60)
+    assert (await client.get("/login", params={"code": link})).status_code == 404
+
+
+async def test_no_link_opens_the_memory_of_who_can_get_in_alone_or_is_an_admin(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    await harness.say("alice", "good morning", room="general")
+    alice = (await person(harness, "alice")).id
+    assert (await root.press(f"/admin/people/{alice}/link")).status_code == 403, "they have a DM to get one in"
+    dana, id = await joined(harness, client, root, "Dana")
+    await dana.press("/logout")
+    await root.press(f"/admin/people/{id}/admin", admin="true")
+    refused = await root.press(f"/admin/people/{id}/link")
+    assert (refused.status_code, "whoever runs Nexus makes a link" in refused.text) == (403, True)
+    await root.press(f"/admin/people/{id}/admin", admin="false")
+    await root.press(f"/admin/people/{id}/disabled", disabled="true")
+    assert (await root.press(f"/admin/people/{id}/link")).status_code == 403
+    await root.press(f"/admin/people/{id}/disabled", disabled="false")
+    assert (await root.press(f"/admin/people/{id}/link")).status_code == 200
+    erik, _ = await joined(harness, client, root, "Erik")
+    for path in (f"/admin/people/{id}/link", f"/admin/people/{alice}/link"):
+        assert (await erik.press(path)).status_code == 404, "to a member there is no such page"
+
+
+async def test_who_is_new_reads_what_to_do_first_and_whom_to_ask(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    dana, _ = await joined(harness, client, root, "Dana")
+    for path in ("/ask", "/rooms", "/team", "/you"):
+        assert re.search(r"[Aa]sk (an admin: )?root\.", await dana.page(path)), path
+    assert "What to do first" in await dana.page("/ask")
+    signing_in = await client.get("/login")
+    assert "ask an admin of your organisation, who makes a link for you" in signing_in.text
+    assert "root" not in signing_in.text, "a stranger is told no name"
+    await dana.press("/ask", text="remember that I like herons")
+    assert "What to do first" not in await dana.page("/ask")

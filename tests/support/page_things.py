@@ -18,7 +18,7 @@ from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.openid_logins import LoginEntry
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
-from tests.support.pages import Person
+from tests.support.pages import OWN, Person
 
 ROUTES: Final = {
     f"{method} {route.path}": route
@@ -256,6 +256,20 @@ async def somebody(of: Owner) -> Ids:
     return {"user": str((await person(of.harness, name, of.workspace)).id)}
 
 
+async def somebody_invited(of: Owner) -> Ids:
+    """A person who came by an invitation, and is signed in nowhere."""
+    made = (await of.api("POST", "/v1/admin/invitations", {"name": of.word()}))["link"]
+    code, name = made.rpartition("/")[2], of.word()
+    answer = await of.client.post("/invite", data={"code": code, "name": name}, headers=OWN)
+    of.client.cookies.clear()
+    cookie = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    browser = Person(of.client, cookie)
+    await browser.page("/ask")
+    await browser.press("/logout")
+    found = (await of.api("GET", "/v1/admin/users"))["items"]
+    return {"user": next(each["id"] for each in found if each["name"] == name)}
+
+
 async def invitation(of: Owner) -> Ids:
     """An invitation to the organisation, that somebody who is an admin made."""
     await of.api("POST", "/v1/admin/invitations", {"name": of.word()})
@@ -336,6 +350,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/jobs/{name}": Row(ADMINS),
     "POST /admin/people/{user}/admin": Row(ADMINS, somebody, {"admin": "true"}),
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
+    "POST /admin/people/{user}/link": Row(ADMINS, somebody_invited),
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
     "POST /admin/settings": Row(ADMINS, form={"top_k": "7"}),
     "POST /admin/settings/retention": Row(ADMINS, form={"keep_days": "9", "confirmed": "true"}),

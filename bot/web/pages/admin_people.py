@@ -1,5 +1,6 @@
 """`/admin/people`: who is in the organisation, with figures of each, and what an admin does with them."""
 
+import secrets
 import uuid
 from typing import Annotated, Any, Final
 
@@ -9,7 +10,15 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.admin import ADMIN
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
-from composer.people.administration import managed_person, set_disabled, set_tenant_admin, sign_out_everywhere
+from composer.people.administration import (
+    let_back_in,
+    managed_person,
+    set_disabled,
+    set_tenant_admin,
+    sign_out_everywhere,
+)
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.sign_in import login_url
 from composer.text.cursors import cursor_of, read_cursor
 
 PEOPLE: Final = f"{ADMIN}/people"
@@ -61,6 +70,19 @@ async def disable(
     async with viewer.call.writing(alone=True) as (tx, access):
         await set_disabled(tx, access.user, user, disabled, viewer.call.now)
     return RedirectResponse(f"{PEOPLE}/{user}", 303)
+
+
+@router.post("/{user}/link")
+async def make_link(request: Request, viewer: AdminSignedIn, user: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """Make a link that signs in somebody who has no other way, and show it this once."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    async with viewer.reading() as reading:
+        person = await managed_person(reading.tx, viewer.principal.user, user, call.now)
+    async with call.writing() as (tx, _):
+        code = await let_back_in(tx, call.principal, user, secrets.token_bytes(SECRET_BYTES), call.now)
+    values: dict[str, Any] = {"person": person, "link": login_url(call.app.settings.web_address, code)}
+    return _shown(request, viewer, "admin_link.html", reading.chrome, **values)
 
 
 @router.post("/{user}/sign-out")

@@ -23,6 +23,7 @@ from composer.model import entries_namespace, profile_namespace
 from composer.people import remembered
 from composer.people.credentials.issuing import require_valid
 from composer.people.credentials.principal import KeyPermission
+from composer.people.known_people import admins_to_ask
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.sessions.history import free_name, get_session, get_turn, list_exchanges, list_sessions
 from composer.people.sessions.opening import NewSessionMessage
@@ -46,7 +47,7 @@ TRIED_WORDS: Final = 4
 _WORD: Final = re.compile(r"\w{4,}")
 _AS_WORDS: Final = str.maketrans("_-", "  ")
 _NEW: Final[dict[str, Any]] = {"earlier": None, "before": None}  # of a conversation that is not there yet
-_NO_HELP: Final[dict[str, Any]] = {"suggestions": (), "elsewhere": (), "chosen": ""}
+_NO_HELP: Final[dict[str, Any]] = {"suggestions": (), "elsewhere": (), "chosen": "", "is_new": False, "to_ask": ()}
 router = PageRouter(ASK)
 
 
@@ -74,6 +75,8 @@ async def new_conversation(
     async with viewer.reading() as reading:
         values = await _frame(reading, await _owner(viewer, nexus), None)
         values["suggestions"] = await _suggestions(viewer, reading, values["projects"])
+        values["is_new"] = not (values["suggestions"] or values["sessions"])
+        values["to_ask"] = await admins_to_ask(reading.tx, reading.access) if values["is_new"] else ()
     values |= {"asked": text, "chosen": project}
     return page(request, "ask.html", viewer.language, now=viewer.call.now, exchanges=[], view=None, **values, **_NEW)
 

@@ -17,6 +17,7 @@ from composer.entries import teams
 from composer.errors import BadInput
 from composer.people import decisions, remembered, rooms
 from composer.people.decisions import DecidingIn, PlaceOfDecisions
+from composer.people.known_people import admins_to_ask
 from composer.people.projects import projects
 from composer.people.rooms import RoomOfPerson, RoomWeek
 from composer.people.rooms_in_dms import dm_rooms, set_dm_rooms
@@ -73,6 +74,8 @@ async def show_rooms(request: Request, viewer: SignedIn) -> Response:
             "invitations": [each for each in await teams.invites(tx, access, now) if each.project is not None],
             "accounts": await dm_rooms(tx, access),
         }
+        alone = not (values["rooms"] or values["projects"])
+        values["to_ask"] = await admins_to_ask(tx, access) if alone else ()
     return page(request, "rooms.html", viewer.language, **values)
 
 

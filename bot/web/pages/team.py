@@ -16,7 +16,7 @@ from composer.entries import listing, teams
 from composer.errors import Refused
 from composer.model import TeamRole
 from composer.people.activity import activity_of
-from composer.people.known_people import find_people
+from composer.people.known_people import admins_to_ask, find_people
 from composer.people.readers import TEAM_READERS
 from composer.repositories.entries import EntryFilter
 from composer.repositories.operations import Operation
@@ -45,6 +45,7 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
             "invitations": [each for each in await teams.invites(tx, access, now) if each.team is not None],
             "words": q,
             "people": await find_people(tx, access, q, reading.presence) if q.strip() else [],
+            "to_ask": await admins_to_ask(tx, access) if not found else (),
             "days": [(day, list(of_day)) for day, of_day in groupby(activity, lambda each: dates.day(each.at))],
         }
     return page(request, "team.html", viewer.language, **values)

@@ -27,7 +27,8 @@ from composer.people.credentials.principal import (
     project_of,
 )
 from composer.people.credentials.redirects import host_of
-from composer.people.credentials.sign_in import login_url
+from composer.people.credentials.sign_in import SESSION_LIFETIME, login_url
+from composer.people.known_people import links_by_others
 from composer.repositories.api_keys import Holder, KeyEntry
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
@@ -80,7 +81,8 @@ async def show_tools(request: Request, viewer: SignedIn) -> Response:
     """All that opens the person's memory, and the form for one more key."""
     async with viewer.reading() as reading:
         found = await _openers(viewer, reading.tx, reading.access)
-    return _shown(request, viewer, "tools.html", reading.chrome, openers=found, lifetimes=LIFETIMES)
+        links = await links_by_others(reading.tx, reading.access, viewer.call.now - SESSION_LIFETIME)
+    return _shown(request, viewer, "tools.html", reading.chrome, openers=found, links=links, lifetimes=LIFETIMES)
 
 
 @router.post("")

@@ -9,6 +9,7 @@ from bot.web.credentials import cookie_name
 from bot.web.pages.rendering import LANGUAGE_COOKIE, languages, page
 from bot.web.pages.viewer import THEME_COOKIE, THEMES, PageRouter, SignedIn
 from composer.errors import BadInput
+from composer.people.known_people import admins_to_ask
 from composer.people.own_settings import change_own_settings, own_settings
 from composer.text.zones import zone_names, zone_of_text
 
@@ -23,12 +24,14 @@ async def show_you(request: Request, viewer: SignedIn) -> Response:
     """Who is signed in, and how their pages look."""
     async with viewer.reading() as reading:
         zone = own_settings(viewer.principal, reading.access).timezone
+        to_ask = await admins_to_ask(reading.tx, reading.access)
     values: dict[str, Any] = {
         "chrome": reading.chrome,
         "now": viewer.call.now,
         "languages": [(each.code, each.own_name) for each in languages()],
         "chosen": viewer.language.code if viewer.language.chosen else "",
         "themes": THEMES,
+        "to_ask": to_ask,
         "zone": zone or "",
         "zones": zone_names(),
     }

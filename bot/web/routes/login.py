@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.credentials import cookie_name, is_own_page
 from bot.web.dependencies import Nexus, counted_by_address
-from bot.web.plain_pages import PAGE_HEADERS, button, link, page
+from bot.web.plain_pages import PAGE_HEADERS, button, items, link, page
 from bot.web.principal import Bearer
 from bot.web.problems import documented, header
 from bot.web.return_cookie import return_address
@@ -28,9 +28,13 @@ HOME: Final = "/"
 OPENID_PATH: Final = "/login/openid"
 ACCOUNT_PATH: Final = "/login/account"
 MAX_LOGIN_FORM_BYTES: Final = 8 * 1024  # of the form: it holds a code
-NO_LINK: Final = (
-    "This address signs you in with a link: get one with /nexus login, in a direct message, or on the page Tools of a "
-    "browser in which you are signed in. An admin invites who is new."
+NO_LINK: Final = "You are not signed in here. A link signs you in:"
+WAYS_TO_LINKS: Final = (
+    "From Discord or Slack: give /nexus login, in a direct message with the agent.",
+    "Signed in elsewhere: that browser's page Tools makes a link for this one.",
+    "Came by an invitation, and no browser is left: ask an admin of your organisation, who makes a link for you on the "
+    "page Admin, People. Are you the only admin, ask whoever runs Nexus: nexus login.",
+    "New here: ask an admin of your organisation to invite you.",
 )
 NOT_FROM_LOGIN_PAGE: Final = (
     "This was not sent by the page that the link opens: open the link again, and press its button."
@@ -46,8 +50,8 @@ async def show_link(nexus: Nexus, code: str = "") -> Response:
     if not code:
         provider = nexus.app.settings.openid
         if provider is None:
-            return page(NO_LINK, status=404)
-        return page(NO_LINK, link(OPENID_PATH, f"Or sign in with {provider.host}"))
+            return page(NO_LINK, items(WAYS_TO_LINKS), status=404)
+        return page(NO_LINK, items(WAYS_TO_LINKS), link(OPENID_PATH, f"Or sign in with {provider.host}"))
     try:
         person = await person_of_link(nexus.app.database, code, nexus.app.clock.now())
     except NotFound as error:

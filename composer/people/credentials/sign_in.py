@@ -15,6 +15,7 @@ from composer.repositories.web_sessions import SessionEntry
 from composer.text.cleaning import clean_line
 
 LINK_LIFETIME: Final = timedelta(minutes=5)
+SENT_LINK_LIFETIME: Final = timedelta(hours=1)  # of a link that an admin makes, and sends to its person
 SESSION_LIFETIME: Final = timedelta(days=30)
 LOCAL_LINK: Final = (
     "No NEXUS_PUBLIC_URL is set, so this link opens only on the machine that Nexus runs on: whoever runs Nexus sets "
@@ -22,13 +23,20 @@ LOCAL_LINK: Final = (
 )
 MAX_BROWSER_CHARS: Final = 200
 USED_LINK: Final = (
-    "This link was used already, or is older than five minutes, or a newer one was made: get another one with "
-    "/nexus login, in a direct message."
+    "This link was used already, is too old, or a newer one was made: get another one with /nexus login, in a direct "
+    "message, or from whoever made it."
 )
 
 
 async def make_login_link(
-    tx: Transaction, tenant: str, user: uuid.UUID, secret: bytes, now: datetime, *, by: uuid.UUID | None
+    tx: Transaction,
+    tenant: str,
+    user: uuid.UUID,
+    secret: bytes,
+    now: datetime,
+    *,
+    by: uuid.UUID | None,
+    lifetime: timedelta = LINK_LIFETIME,
 ) -> str:
     """The code of a new link that signs a person in; the one before ends. Recorded in the audit log.
 
@@ -37,7 +45,7 @@ async def make_login_link(
     """
     await require_enabled(tx, user)
     code = keys.make(CredentialKind.LOGIN_LINK, tenant, secret)
-    await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + LINK_LIFETIME, actor=by)
+    await tx.one_time_codes.store(CodePurpose.LOGIN, user, keys.digest(code), now + lifetime, actor=by)
     return code
 
 

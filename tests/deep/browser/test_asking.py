@@ -68,6 +68,7 @@ async def test_why_an_answer_was_given_is_led_to_on_a_telephone(model: Model, wi
     await why.wait_for()
     top = "document.querySelector('#sources h2').getBoundingClientRect().top"
     assert await window.tab.evaluate(f"() => {{ scrollTo(0, 0); return {top}; }}") > SIZES[1][1]
+    await window.tab.emulate_media(reduced_motion="reduce")  # then the way there takes no time
     await why.evaluate("link => link.click()")
     await window.tab.wait_for_selector("#sources h2:focus")
     assert 0 <= await window.tab.evaluate(top) < SIZES[1][1] - 100
