@@ -16,12 +16,12 @@ PAGE_HEADERS: Final = {
     "Referrer-Policy": "same-origin",
 }
 _PAGE: Final = """<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <meta name="color-scheme" content="light dark">
-{head}<title>Sign in to Nexus</title>
+{head}<title>Nexus</title>
 <link rel="icon" href="{icon}" type="image/svg+xml">
 {styles}<main class="alone">
 <section class="card joining">
@@ -33,10 +33,13 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-def page(said: str, *body: str, status: int = 200, head: str = "") -> Response:
-    """A page that says something. `said` is text; `body` and `head` are HTML, made by the functions below."""
+def page(said: str, *body: str, status: int = 200, head: str = "", language: str = "en") -> Response:
+    """A page that says something, in a language. `said` is text; `body` and `head` are HTML, made by the functions
+    below."""
     styles = "".join(f'<link rel="stylesheet" href="{address_of(name)}">\n' for name in STYLES)
-    text = _PAGE.format(said=html.escape(said), body="".join(body), head=head, styles=styles, icon=address_of(ICON))
+    text = _PAGE.format(
+        language=language, said=html.escape(said), body="".join(body), head=head, styles=styles, icon=address_of(ICON)
+    )
     return HTMLResponse(text, status, PAGE_HEADERS)
 
 

@@ -481,3 +481,20 @@ async def test_who_is_new_reads_what_to_do_first_and_whom_to_ask(
     assert "root" not in signing_in.text, "a stranger is told no name"
     await dana.press("/ask", text="remember that I like herons")
     assert "What to do first" not in await dana.page("/ask")
+
+
+async def test_what_went_wrong_is_said_in_the_language_of_the_reader(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await admin(harness, client)
+    dana, id = await joined(harness, client, root, "Dana")
+    german = OWN | {"Accept-Language": "de"}
+    assert "In einem Browser ist diese Person angemeldet" in (await root.press(f"/admin/people/{id}/link", german)).text
+    assert "In einem Browser ist diese Person" in (await root.get(f"/admin/people/{id}", **german)).text
+    assert "Diesen Eintrag gibt es nicht" not in (await dana.get(f"/memory/{id}")).text
+    assert "Nichts von dir hat diese ID" in (await dana.get(f"/memory/{id}", **german)).text
+    assert (
+        "Wähle einen Namen, in dem Buchstaben sind."
+        in (await accepted(client, await invited(root), "...", **{"Accept-Language": "de"})).text
+    )
+    assert "Du bist hier nicht angemeldet." in (await client.get("/login", headers=german)).text

@@ -12,8 +12,10 @@ from jinja2.ext import babel_extract
 
 from bot.web import operating
 from bot.web.pages import rendering
+from bot.web.routes import login
 from composer.operations import health
 from composer.people import places, readers
+from tests.support.page_sentences import sentences
 
 PAGES: Final = Path(rendering.__file__).parent
 LANGUAGES: Final = sorted((PAGES / "languages").glob("*.po"))
@@ -83,6 +85,10 @@ def _of_dates() -> Iterator[str]:
     yield from ("Today", "Yesterday")
 
 
+def _of_signing_in() -> Iterator[str]:
+    yield from (login.YES, login.BY_ACCOUNT.format(host="%(1)s"))
+
+
 def texts() -> list[str | tuple[str, str]]:
     """All texts of the pages, those with a plural in pairs."""
     return list(
@@ -95,6 +101,8 @@ def texts() -> list[str | tuple[str, str]]:
                 *_of_pairs(),
                 *_of_dates(),
                 *rendering.KINDS,
+                *_of_signing_in(),
+                *sentences(),
             )
         )
     )
@@ -137,3 +145,18 @@ def test_a_language_has_every_text_and_no_other(path: Path) -> None:
 
 def _texts(text: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else tuple(text or ())
+
+
+def test_what_the_core_says_is_told_in_german() -> None:
+    [german] = [each for each in rendering.languages() if each.code == "de"]
+    assert len(sentences()) > 150
+    for sentence, told in (
+        ("There is no such entry.", "Diesen Eintrag gibt es nicht."),
+        ("A name has at most 60 characters.", "Ein Name hat höchstens 60 Zeichen."),
+        ("You may read apollo but not add to it; ask one of its admins for the role write.", "Du darfst apollo lesen"),
+        ("1 of 2 are done. There is no such team.", "1 von 2 sind erledigt. Dieses Team gibt es nicht."),
+        ("Only an admin of 5% may rename it: ask one.", "Nur ein Admin von 5% darf es umbenennen"),
+        ("Something of an extension.", "Something of an extension."),
+    ):
+        assert german.told(sentence).startswith(told)
+    assert german.told("") == ""

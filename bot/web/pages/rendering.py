@@ -5,6 +5,7 @@ import gettext as catalogues
 import gzip
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from babel import Locale, negotiate_locale
 from babel.dates import format_date, format_datetime, format_skeleton, format_time
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_compact_decimal, format_decimal
@@ -31,6 +33,7 @@ from composer.people.places import NamedPlace
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
+_VALUE: Final = re.compile(r"%\(\d\)s")  # in a text that the core fills in
 LANGUAGE_COOKIE: Final = "nexus-language"
 # What an item or a source is, as templates show it: their own words, in the reader's language.
 KINDS: Final = (
@@ -74,6 +77,21 @@ class Language:
     code: str
     texts: catalogues.NullTranslations
     chosen: bool = False
+    filled: Sequence[tuple[Sequence[str], str]] = ()
+
+    def told(self, sentence: str) -> str:
+        """A sentence of an error, or of a page for who is not signed in, in this language. The core writes it in
+        English with its values in it: it is found by the parts around them (`filled`: of each such text the parts
+        around %(1)s, %(2)s, and the translation). As it is where it is not known."""
+        found = self.texts.gettext(sentence) if sentence else ""
+        if found != sentence:
+            return found
+        for parts, text in self.filled:
+            values = _between(sentence, parts)
+            if values is not None:
+                told = (self.told(value) if value.endswith(".") else value for value in values)
+                return text % {str(number): value for number, value in enumerate(told, 1)}
+        return sentence
 
     @property
     def locale(self) -> Locale:
@@ -113,6 +131,27 @@ class Chrome:
         return initials(self.name)
 
 
+def _between(sentence: str, parts: Sequence[str]) -> list[str] | None:
+    """What stands between the parts of a text; None where the sentence is of another one."""
+    first, *between, last = parts
+    if not (sentence.startswith(first) and sentence.endswith(last) and len(sentence) >= len(first) + len(last)):
+        return None
+    values, rest = list[str](), sentence[len(first) : len(sentence) - len(last)]
+    for part in between:
+        value, found, rest = rest.partition(part)
+        if not found:
+            return None
+        values.append(value)
+    return [*values, rest]
+
+
+def _filled_texts(catalogue: Catalog) -> Sequence[tuple[Sequence[str], str]]:
+    """The parts and the translations of texts that the core fills in, those that say most first."""
+    ids = ((each.id, each.string) for each in catalogue if isinstance(each.id, str) and "%(1)s" in each.id)
+    found = [(tuple(_VALUE.split(id)), str(text)) for id, text in ids]
+    return sorted(found, key=lambda each: -len("".join(each[0])))
+
+
 def initials(name: str) -> str:
     """The letters that stand for a name in an avatar."""
     words = [word for word in name.split() if word[:1].isalnum()]
@@ -128,7 +167,8 @@ def _languages() -> dict[str, Language]:
             catalogue, compiled = read_po(file, path.stem), io.BytesIO()
         write_mo(compiled, catalogue)
         compiled.seek(0)
-        found[path.stem] = Language(path.stem, catalogues.GNUTranslations(compiled))
+        texts = catalogues.GNUTranslations(compiled)
+        found[path.stem] = Language(path.stem, texts, filled=_filled_texts(catalogue))
     return found
 
 
@@ -168,6 +208,7 @@ def _environment() -> Environment:
         "initials": initials,
         "browser": browser_in_words,
         "label": lambda label: _LABELS.get(label, label),
+        "told": sentence_told,
         "called": place_called,
         "read_by": place_read_by,
     }
@@ -205,10 +246,9 @@ def page(request: Request, template: str, language: Language, *, status: int = 2
 def error_page(request: Request, status: int, sentence: str) -> Response:
     """What is shown where something is wrong: one sentence, and a way on."""
     is_part = request.headers.get("hx-request") == "true"
-    template = "parts/error.html" if is_part else "error.html"
-    return page(
-        request, template, language_of(request), status=status, sentence=sentence, chrome=None, status_code=status
-    )
+    template, language = "parts/error.html" if is_part else "error.html", language_of(request)
+    told = language.told(sentence)
+    return page(request, template, language, status=status, sentence=told, chrome=None, status_code=status)
 
 
 class Dates:
@@ -304,6 +344,14 @@ def fact_value(value: str) -> str:
     """The value of a fact, which is JSON, as people write it: a text without its quotes."""
     found = json.loads(value)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+@pass_context
+def sentence_told(context: Context, sentence: str) -> str:
+    """A sentence of the core, in the reader's language."""
+    language = context.resolve("language")
+    assert isinstance(language, Language)
+    return language.told(sentence)
 
 
 @pass_context

@@ -12,9 +12,10 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.credentials import cookie_name, is_own_page
 from bot.web.dependencies import Nexus, counted_by_address
+from bot.web.pages.rendering import language_of
 from bot.web.plain_pages import PAGE_HEADERS, button, items, link, page
 from bot.web.principal import Bearer
-from bot.web.problems import documented, header
+from bot.web.problems import documented, header, status_of
 from bot.web.return_cookie import return_address
 from bot.web.router import Router
 from composer.errors import NotFound, Refused
@@ -36,6 +37,9 @@ WAYS_TO_LINKS: Final = (
     "page Admin, People. Are you the only admin, ask whoever runs Nexus: nexus login.",
     "New here: ask an admin of your organisation to invite you.",
 )
+SIGNS_IN: Final = "This signs this browser in as {person}, for {days} days. Is that you?"
+YES: Final = "Sign in"
+BY_ACCOUNT: Final = "Or sign in with an account of {host}"
 NOT_FROM_LOGIN_PAGE: Final = (
     "This was not sent by the page that the link opens: open the link again, and press its button."
 )
@@ -45,33 +49,34 @@ signed_in_routes = Router()
 
 
 @router.get(LOGIN_PATH, include_in_schema=False)
-async def show_link(nexus: Nexus, code: str = "") -> Response:
+async def show_link(request: Request, nexus: Nexus, code: str = "") -> Response:
     """A page that says whom the link signs in, with the button. It changes nothing."""
+    language = language_of(request)
     if not code:
-        provider = nexus.app.settings.openid
+        provider, ways = nexus.app.settings.openid, items(map(language.told, WAYS_TO_LINKS))
         if provider is None:
-            return page(NO_LINK, items(WAYS_TO_LINKS), status=404)
-        return page(NO_LINK, items(WAYS_TO_LINKS), link(OPENID_PATH, f"Or sign in with {provider.host}"))
+            return page(language.told(NO_LINK), ways, status=404, language=language.code)
+        account = link(OPENID_PATH, language.told(BY_ACCOUNT.format(host=provider.host)))
+        return page(language.told(NO_LINK), ways, account, language=language.code)
     try:
         person = await person_of_link(nexus.app.database, code, nexus.app.clock.now())
     except NotFound as error:
-        return page(str(error), status=404)
-    said = f"This signs this browser in as {person}, for {SESSION_LIFETIME.days} days. Is that you?"
-    return page(said, button(LOGIN_PATH, "Sign in", code=code))
+        return page(language.told(str(error)), status=404, language=language.code)
+    said = language.told(SIGNS_IN.format(person=person, days=SESSION_LIFETIME.days))
+    return page(said, button(LOGIN_PATH, language.told(YES), code=code), language=language.code)
 
 
 @router.post(LOGIN_PATH, include_in_schema=False)
 async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] = "") -> Response:
     """Sign the browser in, and lead it to a page without the code."""
+    language = language_of(request)
     if not is_own_page(request, nexus.app.settings.public_url):
-        return page(NOT_FROM_LOGIN_PAGE, status=403)
+        return page(language.told(NOT_FROM_LOGIN_PAGE), status=403, language=language.code)
     app, browser = nexus.app, request.headers.get("user-agent", "")
     try:
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
-    except NotFound as error:
-        return page(str(error), status=404)
-    except Refused as error:
-        return page(str(error), status=403)
+    except (NotFound, Refused) as error:
+        return page(language.told(str(error)), status=status_of(error), language=language.code)
     return signed_in_with(request, cookie, app.settings.public_url)
 
 
