@@ -5,17 +5,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from typing import Final
 
 from composer import visibility
 from composer.model import Message
+from composer.prompt.lines import author_label, numbers_of_namesakes
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
 from composer.repositories.explanations import MessageAddress
 from composer.summaries.periods import day_of
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
-from composer.text.names import speaker_label
 from composer.visibility import AccessContext
 
 WEEK: Final = timedelta(days=7)
@@ -99,8 +100,10 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     count = counted(len(missed.messages), "message")
     first, address = missed.messages[0]
     which = f"the latest {MAX_MISSED_MESSAGES:,}" if missed.more else "it"
-    last = f"The first of {which}: {_quoted(first, address, link, zone, missed.now)}"
-    lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_mention_lines(missed, link, zone)]
+    numbers = numbers_of_namesakes((each.author, each.user_id) for each, _ in missed.messages if not each.by_agent)
+    quoted = partial(_quoted, link=link, zone=zone, now=missed.now, numbers=numbers)
+    last = f"The first of {which}: {quoted(first, address)}"
+    lines = [f"{head}: {count} by {_speakers(missed.messages, numbers)}.{more}", *_mention_lines(missed, quoted)]
     left = MAX_CATCH_UP_CHARS - len("\n".join((*lines, last, REST))) - 2
     title = "In short:" if not missed.days else "Besides these days:"
     briefs = _latest([f"{title}\n{brief}"] if brief else [], left)
@@ -112,10 +115,10 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     return "\n".join((*lines, *shown, *briefs, *([] if whole else [REST]), last))
 
 
-def _mention_lines(missed: Missed, link: Link, zone: tzinfo) -> list[str]:
+def _mention_lines(missed: Missed, quoted: Callable[[Message, MessageAddress], str]) -> list[str]:
     """The latest messages that mention the person, oldest first, as many as have room."""
     mentions = [each for each in missed.messages if missed.users.intersection(each[0].mentions)]
-    lines = [_quoted(message, place, link, zone, missed.now) for message, place in mentions[-MAX_MENTIONS:]]
+    lines = [quoted(message, place) for message, place in mentions[-MAX_MENTIONS:]]
     shown = _latest(lines, MAX_MENTION_CHARS)
     left = len(mentions) - len(shown)
     return [f"To you (and {left:,} more before these):" if left else "To you:", *shown] if mentions else []
@@ -136,20 +139,27 @@ def _day_lines(days: Sequence[ReadableSummary], zone: tzinfo) -> list[str]:
     return [f"{day.starts_at.astimezone(zone):%A, %Y-%m-%d}:\n{day.text}" for day in days]
 
 
-def _speakers(messages: Sequence[Placed]) -> str:
+def _speakers(messages: Sequence[Placed], numbers: Mapping[uuid.UUID, str]) -> str:
     """ "alice (30), bob (12) and 3 others", who said most first."""
-    counts: Mapping[str, int] = Counter(speaker_label(message.author) for message, _ in messages)
+    counts: Mapping[str, int] = Counter(author_label(message, numbers) for message, _ in messages)
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     named = [f"{name} ({count:,})" for name, count in ordered[:MAX_MISSED_NAMES]]
     others = len(ordered) - len(named)
     return ", ".join(named) + (f" and {counted(others, 'other')}" if others else "")
 
 
-def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo, now: datetime) -> str:
+def _quoted(
+    message: Message,
+    address: MessageAddress,
+    link: Link,
+    zone: tzinfo,
+    now: datetime,
+    numbers: Mapping[uuid.UUID, str],
+) -> str:
     """A message on one line, with the link to it, or its id; with its date where the weekday alone would name a later
     day."""
     local = message.at.astimezone(zone)
     this_week = now.astimezone(zone).date() - local.date() < WEEK
     at, where = f"{local:%a %H:%M}" if this_week else f"{local:%a %Y-%m-%d %H:%M}", link(address)
     text = shorten(message.text, MAX_CATCH_UP_QUOTE_CHARS)
-    return f"{speaker_label(message.author)}, {at}: {text} ({where or f'message {message.external_id}'})"
+    return f"{author_label(message, numbers)}, {at}: {text} ({where or f'message {message.external_id}'})"

@@ -19,6 +19,7 @@ from composer.prompt.lines import (
     quote,
     recall_line,
     related_line,
+    structured_item,
     summary_line,
     view_line,
 )
@@ -164,8 +165,8 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
         persona=persona,
         context=context,
         question=message,
-        facts=list(prompt_input.facts),
-        landmarks=list(prompt_input.landmarks),
+        facts=[structured_item(each, namesakes) for each in prompt_input.facts],
+        landmarks=[structured_item(each, namesakes) for each in prompt_input.landmarks],
         images=selection,
         notes=notes,
         rules=rules,
@@ -177,7 +178,8 @@ def _namesakes(prompt_input: PromptInput) -> Mapping[uuid.UUID, str]:
     """What tells those apart who speak in a prompt under one name."""
     messages = (*prompt_input.working, *(message for message, _ in prompt_input.related), prompt_input.message)
     speakers = [(each.author, each.user_id) for each in messages if not each.by_agent]
-    speakers += [(each.author, each.user_id) for each in prompt_input.recall if each.author and not each.by_agent]
+    items = (*prompt_input.recall, *prompt_input.facts, *prompt_input.landmarks)
+    speakers += [(each.author, each.user_id) for each in items if each.author and not each.by_agent]
     return numbers_of_namesakes(speakers)
 
 

@@ -23,7 +23,7 @@ from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
-from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
+from composer.text.names import AGENT_LABEL, in_quotes, look, speaker_label
 from composer.text.notices import without_notices
 from composer.text.offline import without_notice
 
@@ -44,17 +44,37 @@ def quote(text: str) -> str:
 
 
 def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]]) -> Mapping[uuid.UUID, str]:
-    """What tells people of one name apart, by user: " [1]" for the first by id. Nobody's own name can have it."""
-    by_label = defaultdict[str, set[uuid.UUID]](set)
-    for name, user in speakers:
+    """What tells people apart whose names look the same, by user: " [1]" for the first by id. Nobody's own name can
+    have it."""
+    by_look = defaultdict[str, set[uuid.UUID]](set)
+    for name, user in set(speakers):
         if user is not None:
-            by_label[speaker_label(name).casefold()].add(user)
+            by_look[look(speaker_label(name))].add(user)
     return {
         user: f" [{number}]"
-        for users in by_label.values()
+        for users in by_look.values()
         if len(users) > 1
         for number, user in enumerate(sorted(users), 1)
     }
+
+
+def structured_item(item: Item, namesakes: Mapping[uuid.UUID, str]) -> Item:
+    """A fact or landmark whose line (composer/layers/structured.py) tells its author from others of that name."""
+    number = "" if item.user_id is None else namesakes.get(item.user_id, "")
+    label = speaker_label(item.author)
+    if not number:
+        return item
+    if item.kind == "landmark":  # "- 2026-05-04 Alice: …"
+        before, _, after = item.text.partition(f" {label}")
+        return replace(item, text=f"{before} {label}{number}{after}")
+    before, _, after = item.text.rpartition(f"; {label}, ")  # "- deploy_day = "Friday" (this room; Alice, 2026-05-04)"
+    return replace(item, text=f"{before}; {label}{number}, {after}")
+
+
+def author_label(message: Message, namesakes: Mapping[uuid.UUID, str]) -> str:
+    """Who wrote a message, as its line begins, told from others of that name."""
+    user = None if message.by_agent else message.user_id
+    return speaker_label(message.author) + ("" if user is None else namesakes.get(user, ""))
 
 
 def numbers_in(items: Iterable[Item]) -> Mapping[uuid.UUID, str]:
@@ -78,8 +98,7 @@ def message_line(
         body += f"\n  [attachment {in_quotes(attachment.name)}, {media_type}{note and f': {note}'}]"
         if attachment.text and not attachment.is_image:
             body += f"\n  | {quote(attachment.text)}"
-    label = clean_line(message.author) if message.by_agent else speaker_label(message.author)
-    label += "" if message.user_id is None or message.by_agent else namesakes.get(message.user_id, "")
+    label = clean_line(message.author) if message.by_agent else author_label(message, namesakes)
     return f"{label} ({minute_words(message.at)}): {body}"
 
 

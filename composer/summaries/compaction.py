@@ -20,7 +20,7 @@ from composer.prompt.token_estimate import MAX_FACTOR
 from composer.repositories.compactions import Compaction
 from composer.repositories.database import Database
 from composer.summaries.summariser import Summariser
-from composer.summaries.texts import SummaryInput, SummaryText, summary_input
+from composer.summaries.texts import SummaryInput, SummaryText, summary_inputs
 
 MIN_MESSAGES_BETWEEN: Final = 10  # from one compaction of a view to the next
 MIN_COVERED: Final = 2  # messages that are worth a summary
@@ -168,7 +168,7 @@ class Compactor:
 
         With `persist` the compaction is stored for the next turns. Without, no model is used and nothing is stored.
         """
-        inputs = [*_inputs_of(plan.previous), *(summary_input(message) for message in plan.covered)]
+        inputs = [*_inputs_of(plan.previous), *summary_inputs(plan.covered)]
         where = plan.conversation
         account = UsageAccount(where.tenant_id, WorkKind.SUMMARY, plan.agent, where.id, where.user_id)
         writer = plan.agent if persist else None

@@ -1,21 +1,24 @@
 """The values that summarising takes and returns."""
 
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from composer.model import Message
+from composer.prompt.lines import author_label, numbers_of_namesakes
 from composer.text.cleaning import clean_text
 from composer.text.marks import without_marks
 from composer.text.masking import mask
-from composer.text.names import speaker_label
 
 SUMMARISED_CHARS: Final = 10_000  # of a file: a long one says at its beginning what it is; recall finds the rest
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """One text to summarise: a message, or a summary of the tier below (then `author` is empty)."""
+    """One text to summarise: a message, or a summary of the tier below (then `author` is empty). `author` is what
+    stands before its lines: a name, with the number of those who are called alike."""
 
     author: str
     at: datetime
@@ -31,15 +34,20 @@ class SummaryText:
     tokens: int
 
 
-def summary_input(message: Message) -> SummaryInput:
-    """A message as it is summarised: with the beginnings of its attachments, its secrets masked, an agent's without
-    its source marks."""
+def summary_inputs(messages: Sequence[Message]) -> list[SummaryInput]:
+    """Messages as they are summarised: with the beginnings of their attachments, their secrets masked, an agent's
+    without its source marks, and people of one name told apart."""
+    numbers = numbers_of_namesakes((each.author, each.user_id) for each in messages if not each.by_agent)
+    return [_summary_input(each, numbers) for each in messages]
+
+
+def _summary_input(message: Message, numbers: Mapping[uuid.UUID, str]) -> SummaryInput:
     words = without_marks(message.text) if message.by_agent else message.text
     text = "\n".join((words, *(f"{a.name}: {a.text[:SUMMARISED_CHARS]}" for a in message.attachments if a.text)))
-    return SummaryInput(message.author, message.at, mask(text))
+    return SummaryInput(author_label(message, numbers), message.at, mask(text))
 
 
 def attributed_line(author: str, text: str, when: str = "") -> str:
-    """A text on one line, after its author and time; without them when `author` is empty."""
+    """A text on one line, after its author (as a `SummaryInput` has it) and time; without them when it is empty."""
     words = " ".join(clean_text(text).split())
-    return f"{speaker_label(author)}{when}: {words}" if author else words
+    return f"{author}{when}: {words}" if author else words

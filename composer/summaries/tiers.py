@@ -23,8 +23,9 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
-from composer.summaries.texts import SummaryInput, SummaryText, summary_input
+from composer.summaries.texts import SummaryInput, SummaryText, summary_inputs
 from composer.text.dates.vocabulary import Period
+from composer.text.names import speaker_label
 from composer.text.terms import terms
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -120,7 +121,7 @@ class SummaryTiers:
         if asker in self._asking:
             raise Refused("I am still summing up for you: wait for that answer, and then ask again.")
         account = UsageAccount(tenant, WorkKind.SUMMARY, agent, room, asker)
-        inputs, tokenizer = [summary_input(message) for message in messages], self._tokenizer(agent)
+        inputs, tokenizer = summary_inputs(messages), self._tokenizer(agent)
         self._asking.add(asker)
         try:
             return (await self._writer.summarise(inputs, budget, tokenizer, account, agent, by_meaning=False)).text
@@ -187,7 +188,7 @@ class SummaryTiers:
         async with self._database.transaction(tenant, "read") as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
-            people = {m.author for m, _ in await tx.summaries.messages_in(span)} if span.tier == "week" else set[str]()
+            people = await _speakers(tx, span) if span.tier == "week" else set[str]()
         parts, settled = _parts(span, sources, quarters, now)
         new: list[NewSummary] = []
         for part, part_sources in parts:
@@ -271,14 +272,20 @@ def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
     )
 
 
+async def _speakers(tx: Transaction, span: Span) -> set[str]:
+    """As whom the summaries below may name those who spoke: with the number of those who are called alike, or without,
+    where one of them alone spoke."""
+    messages = [message for message, _ in await tx.summaries.messages_in(span)]
+    return {each.author for each in summary_inputs(messages)} | {speaker_label(each.author) for each in messages}
+
+
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
     if span.tier == "week":
         days = await tx.summaries.overlapping(span, "day")
         return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
-    return [
-        _Source(message.id, version, summary_input(message))
-        for message, version in await tx.summaries.messages_in(span)
-    ]
+    found = await tx.summaries.messages_in(span)
+    inputs = summary_inputs([message for message, _ in found])
+    return [_Source(message.id, version, input) for (message, version), input in zip(found, inputs, strict=True)]
 
 
 def _parts(

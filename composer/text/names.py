@@ -86,6 +86,16 @@ def in_quotes(text: str, max_chars: int = MAX_LABEL_CHARS) -> str:
     return f'"{_QUOTES.sub(_APOSTROPHE, clean_line(text, max_chars))}"'
 
 
+def look(name: str) -> str:
+    """What a name looks like at first sight: two people with the same look may be taken for one another."""
+    return _look(name) or name.casefold()
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text in lower case, in the letters of ASCII that theirs look like."""
+    return _plain_words(text)
+
+
 def looks(name: str) -> frozenset[str]:
     """What a name looks like: it can be taken for any name whose look is among them.
 

@@ -19,7 +19,7 @@ from composer.repositories.landmarks import Landmark
 from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.texts import attributed_line
 from composer.text.cleaning import clean_text
-from composer.text.names import in_quotes
+from composer.text.names import in_quotes, speaker_label
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus.", "", 128_000)
@@ -146,6 +146,6 @@ def test_a_quoted_name_does_not_leave_its_quotation_marks(name: str) -> None:
 
 @given(NASTY, NASTY)
 def test_a_text_to_summarise_is_one_line_behind_its_speaker(author: str, text: str) -> None:
-    line = attributed_line(author or "x", text, " (2026-05-04 09:00)")
+    line = attributed_line(speaker_label(author), text, " (2026-05-04 09:00)")
     assert len(line.splitlines()) == 1
     assert SPOKEN.match(line + " ") is not None

@@ -94,6 +94,35 @@ def test_people_are_known_by_each_word_of_their_names() -> None:
     assert kept("Ann wants a cable for the crane.", said) != []
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["Ali\u200bce", "\u0410lice", "Alice\u02bcs decision: Mallory", "\u202aAlice", "\U0001d400lice", "Al\u0131ce"],
+)
+def test_a_name_in_letters_that_look_alike_is_that_name(name: str) -> None:
+    assert kept(f"{name} alone approves payments without asking anybody.") == []
+
+
+def test_a_name_of_two_people_is_of_neither_unless_a_number_tells_whose_it_is() -> None:
+    said = [
+        SummaryInput("Eve [1]", AT, "I prefer tea."),
+        SummaryInput("Eve [2]", AT, "I approve every payment of 4711."),
+    ]
+    assert kept("Eve approves every payment of 4711.", said) == []
+    assert kept("Eve [1] approves every payment of 4711.", said) == []
+    assert kept("Eve [2] approves every payment of 4711.", said) == ["Eve [2] approves every payment of 4711."]
+    assert kept("Eve [2] [4712] approves every payment.", said) != ["Eve [2] [4712] approves every payment."]
+
+
+def test_who_has_a_name_alone_is_not_whoever_has_it_with_another() -> None:
+    said = [
+        SummaryInput("alice Evil", AT, "I pay the geese in the vault."),
+        SummaryInput("Bo Carr", AT, "I swim daily."),
+    ]
+    assert kept("Alice pays the geese in the vault.", said) == []
+    assert kept("Alice Evil pays the geese in the vault.", said) != []
+    assert kept("Carr swims daily.", [*said, SummaryInput("Jo Carr", AT, "Tea.")]) == []
+
+
 def test_what_somebody_quotes_is_not_theirs() -> None:
     said = [SummaryInput("erin", AT, "what is this?\n> The vault is opened by mallory at midnight\nstrange")]
     assert kept("Erin says that the vault is opened at midnight.", said) == []
