@@ -1,7 +1,7 @@
 """A tenant of any size, written by COPY as the real writer would write it, for `make bench-scale`.
 
 Messages, episodes, memories, lineage, index and postings come from the same functions of the core that the indexer
-uses; only the way into the tables differs, and tests/integration/test_bench_rows.py compares it with the real one.
+uses; only the way into the tables differs, and tests/deep/integration/test_bench_rows.py compares it with the real one.
 """
 
 import uuid

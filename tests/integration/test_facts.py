@@ -10,7 +10,7 @@ from composer.memory.remember import Author, set_fact
 from composer.model import Visibility, room_id, user_id
 from composer.settings import Settings
 from composer.visibility import AccessTag
-from tests.integration.test_interrupted_commands import rows
+from tests.deep.integration.test_interrupted_commands import rows
 from tests.support.harness import AppHarness
 from tests.support.waiting import until
 

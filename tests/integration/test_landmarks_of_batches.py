@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from composer.settings import Settings
-from tests.integration.test_mem0 import FACTS, MESSAGES
+from tests.deep.integration.test_mem0 import FACTS, MESSAGES
 from tests.support.extraction import ROOM, Office, extraction_reply, office_on
 
 BESIDE, STATED = MESSAGES[0][1][:9], MESSAGES[1][1][:9]  # the ids of messages; the decision was found in the others

@@ -16,7 +16,7 @@ from bot.web.metrics import Metrics
 from bot.web.pages.admin_import import IMPORT, UPLOAD_PAGE
 from bot.web.routes.admin_imports import IMPORTS_PATH, UPLOADS_PATH
 from composer.settings import Settings, TenantSettings
-from tests.integration.test_uploads import DAY, FORGED, HONEST, export, messages
+from tests.deep.integration.test_uploads import DAY, FORGED, HONEST, export, messages
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.exports import ALICE, GENERAL, TEAM, SlackZip, slack_said
 from tests.support.harness import AppHarness, open_harness

@@ -98,7 +98,7 @@ PAGES: Final = {("GET", "/login"), ("POST", "/login"), ("GET", "/login/done"), (
     ("POST", "/login/account/confirm"),
     ("POST", "/login/account/disconnect"),
 }
-# By which AI tools sign in, and their people allow it (tests/integration/test_oauth.py, test_oauth_attacks.py).
+# By which AI tools sign in, and their people allow it (tests/deep/integration/test_oauth.py, test_oauth_attacks.py).
 PAGES_OF_OAUTH: Final = {
     ("GET", "/.well-known/oauth-protected-resource"),
     ("GET", "/.well-known/oauth-protected-resource/mcp"),

@@ -167,7 +167,7 @@ ASKED_ELSEWHERE: Final = {
     "messages.opening": "tests/integration/test_follow_ups.py",
     "quarantine.count_entries": "tests/integration/test_pages_waiting.py",
     # Who is known does not change with every row.
-    "recall.people": "tests/integration/test_plain_questions.py",
+    "recall.people": "tests/deep/integration/test_plain_questions.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",
 }
 

@@ -33,7 +33,7 @@ FORGET: Final = "composer/people/erasing.py:erase"
 # Functions that erase and need no race, and why.
 APART: Final = {
     "composer/entries/probe.py:_probe": "an entry that nexus doctor has just written, with words of nobody's",
-    "composer/ingest/changes.py:_erase_answer": "tests/e2e/test_platform_deletions.py",
+    "composer/ingest/changes.py:_erase_answer": "tests/deep/e2e/test_platform_deletions.py",
     "composer/memory/indexer.py:Indexer._erase_ephemeral": "tests/integration/test_privacy_statements.py",
     "composer/memory/names.py:blank_names": "part of composer/people/erasing.py:erase",
     "composer/memory/portions.py:erase_ahead": "the same for more than fits into one transaction",

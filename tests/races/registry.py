@@ -45,7 +45,7 @@ _APART: Final = {
         room_note_privacy room_refile_after room_set room_set_private room_set_recording
         sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
         user_set_opted_out user_set_disabled users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
-    "tests/integration/test_voice_notes.py": "message_set_files",
+    "tests/deep/integration/test_voice_notes.py": "message_set_files",
     "names: tests/integration/test_erasure.py, test_forget.py": "users_ensure users_restore_names conversations_ensure",
     "tests/integration/test_ended_credentials.py": """session_set_name team_insert team_rename
         project_insert project_rename""",

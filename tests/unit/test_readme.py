@@ -36,7 +36,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "deep/e2e/test_week.py::test_over_a_week_every_answer_is_in_its_place_once_and_no_secret_is_elsewhere",
     ),
     "any model with an OpenAI-compatible API": (
-        "integration/test_openai_api.py::test_a_request_has_the_bytes_that_the_client_would_make_of_it",
+        "deep/integration/test_openai_api.py::test_a_request_has_the_bytes_that_the_client_would_make_of_it",
     ),
     "No Docker, no root, no API key": (
         "unit/test_settings.py::test_without_settings_there_is_one_offline_agent_and_embedded_servers",
@@ -62,10 +62,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Alice asks the same question": ("e2e/test_chat.py::test_a_terminal_shows_a_conversation",),
     "`/help` lists every command": ("integration/test_commands.py::test_help_lists_by_subject_what_the_caller_may",),
     "shows what this costs by day, room, person and model": (
-        "integration/test_usage.py::test_usage_is_shown_by_what_is_asked_for",
+        "deep/integration/test_usage.py::test_usage_is_shown_by_what_is_asked_for",
     ),
     "Budgets, and cheaper models": (
-        "integration/test_usage.py::test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence",
+        "deep/integration/test_usage.py::test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence",
         "unit/test_settings.py::test_summaries_have_their_own_model_from_the_agent_or_from_the_common_setting",
     ),
     "prompts, to the model that you name": (
@@ -74,11 +74,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         f"{NETWORK}::test_discord_is_the_only_address_of_the_discord_adapter",
     ),
     "texts, to an embedding model": (
-        "integration/test_usage_of_embeddings.py::test_an_embedder_that_runs_here_is_not_recorded",
-        "integration/test_voice_notes.py::test_without_a_model_nothing_is_loaded",
+        "deep/integration/test_usage_of_embeddings.py::test_an_embedder_that_runs_here_is_not_recorded",
+        "deep/integration/test_voice_notes.py::test_without_a_model_nothing_is_loaded",
     ),
     "mail, texts) are read after that, documents in a process of their own": (
-        "integration/test_documents.py::test_a_document_of_each_kind_is_shown_and_found",
+        "deep/integration/test_documents.py::test_a_document_of_each_kind_is_shown_and_found",
         "deep/integration/test_document_reader.py::test_what_a_document_refers_to_is_never_fetched",
     ),
     "what a model passes to [tools of MCP servers]": (
@@ -86,8 +86,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "unit/test_settings.py::test_an_mcp_server_offers_nothing_nowhere_unless_told",
     ),
     "what people's own AI tools, such as editors": (
-        "integration/test_gateway_passage.py::test_only_listed_models_are_asked_for",
-        "integration/test_gateway_memory.py::test_a_key_gets_through_the_gateway_what_it_gets_by_a_question",
+        "deep/integration/test_gateway_passage.py::test_only_listed_models_are_asked_for",
+        "deep/integration/test_gateway_memory.py::test_a_key_gets_through_the_gateway_what_it_gets_by_a_question",
     ),
     "Nothing else: no telemetry": (
         f"{NETWORK}::test_an_import_an_answer_and_a_job_without_a_model_use_no_network_and_write_nothing_elsewhere",
@@ -96,7 +96,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         f"{NETWORK}::test_an_import_an_answer_and_a_job_without_a_model_use_no_network_and_write_nothing_elsewhere",
     ),
     "`nexus setup` asks for the model": (
-        "e2e/test_setup.py::test_the_model_is_asked_before_anything_is_written",
+        "deep/e2e/test_setup.py::test_the_model_is_asked_before_anything_is_written",
         "unit/test_setup_files.py::test_setup_writes_what_the_program_reads_and_changes_nothing_the_second_time",
     ),
     "Variables of the environment": (
@@ -128,7 +128,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "deep/integration/test_backup.py::test_a_restore_brings_back_everything_that_was_backed_up",
     ),
     "run `nexus doctor`: it checks everything": (
-        "integration/test_doctor.py::test_a_job_that_failed_is_said_until_it_succeeds",
+        "deep/integration/test_doctor.py::test_a_job_that_failed_is_said_until_it_succeeds",
         "deep/integration/test_embedded.py::test_doctor_reads_a_database_that_nothing_has_migrated_yet",
     ),
     "Then [troubleshooting.md]": ("unit/test_troubleshooting.py::test_the_program_says_what_the_page_quotes",),
@@ -144,7 +144,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "A private thread is a room of its own": (
         "e2e/test_discord.py::test_a_private_thread_is_a_room_of_its_own",
-        "integration/test_slack_import.py::test_a_group_dm_is_private_and_imported_only_if_the_agent_is_a_member",
+        "deep/integration/test_slack_import.py::test_a_group_dm_is_private_and_imported_only_if_the_agent_is_a_member",
     ),
     "A *session* is a named conversation": (
         "integration/test_several_agents.py::test_dms_and_sessions_of_different_agents_share_nothing",
@@ -167,7 +167,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "An *organisation* is one": ("integration/test_receive.py::test_two_workspaces_share_only_their_tenant",),
     "One installation can serve several": (
-        "integration/test_database_rights.py::test_one_tenant_reaches_nothing_of_another",
+        "deep/integration/test_database_rights.py::test_one_tenant_reaches_nothing_of_another",
         "e2e/test_discord.py::test_guilds_are_isolated_from_each_other_over_several_shards",
     ),
     "A *team* is a group": (
@@ -272,7 +272,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "unit/test_architecture.py::test_the_layers_check_every_row_that_the_store_returns",
     ),
     "names the columns that it judges by": (
-        "integration/test_database_rights.py::test_one_tenant_reaches_nothing_of_another",
+        "deep/integration/test_database_rights.py::test_one_tenant_reaches_nothing_of_another",
     ),
     "The tests build random worlds": (f"{WORLDS}::test_a_prompt_shows_what_the_rules_allow_and_nothing_else",),
     "Their question must lead to the same prompt": (
@@ -322,9 +322,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "working | the latest": (
         "integration/test_working_layer.py::test_forty_to_fifty_nine_messages_are_shown_and_the_first_moves_every_twenty",
     ),
-    "episodic | summaries": ("integration/test_jobs.py::test_every_tier_is_written_when_its_span_is_over",),
+    "episodic | summaries": ("deep/integration/test_jobs.py::test_every_tier_is_written_when_its_span_is_over",),
     "semantic | older messages": (
-        "integration/test_mem0.py::test_a_batch_gives_memories_with_kind_speaker_and_source_messages",
+        "deep/integration/test_mem0.py::test_a_batch_gives_memories_with_kind_speaker_and_source_messages",
     ),
     "Found by meaning and by words": (
         "integration/test_recall.py::test_words_are_scored_by_bm25_over_the_readable_rows_alone",
@@ -342,7 +342,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "unit/test_prompt.py::test_the_budget_is_seventy_percent_of_the_window_or_what_the_reply_leaves",
     ),
     "Every line carries a reference": (
-        "integration/test_relevance_floor.py::test_a_recalled_line_carries_its_mark_time_speaker_and_place",
+        "deep/integration/test_relevance_floor.py::test_a_recalled_line_carries_its_mark_time_speaker_and_place",
         "unit/test_frame.py::test_the_prompt_has_exactly_our_sections_lines_and_marks",
     ),
     "(**compaction**)": (

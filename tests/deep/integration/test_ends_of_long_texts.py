@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bot.script.places import incoming, place_of
 from composer.model import Attachment
-from tests.integration.test_long_texts import CODE, LOG, MINUTES, TABLE
+from tests.deep.integration.test_long_texts import CODE, LOG, MINUTES, TABLE
 from tests.support.harness import AppHarness
 
 FILLERS = (LOG, MINUTES, CODE, TABLE)

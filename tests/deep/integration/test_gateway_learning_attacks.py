@@ -17,7 +17,7 @@ from bot.script.places import incoming, place_of
 from composer.people import erasing
 from composer.people.credentials.leaving import end_access
 from composer.settings import Settings
-from tests.integration.test_gateway_learning import ENTRIES, TEA, TOOLS, answered, learn, waits
+from tests.deep.integration.test_gateway_learning import ENTRIES, TEA, TOOLS, answered, learn, waits
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Say

@@ -13,8 +13,8 @@ from bot.web.sessions import ApiSessions
 from composer.app import App
 from composer.people.credentials.issuing import require_valid
 from composer.settings import Settings
+from tests.deep.integration.test_interrupted_commands import adopted, answered, interrupt
 from tests.integration.test_compaction import rows
-from tests.integration.test_interrupted_commands import adopted, answered, interrupt
 from tests.support.api import bearer, key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness

@@ -3,7 +3,7 @@
 import asyncpg
 
 from sql.loader import parse_query, with_included
-from tests.integration.test_schema import connected
+from tests.deep.integration.test_schema import connected
 from tests.mutants.mutant import QUERIES, ROOT, load, statements
 
 

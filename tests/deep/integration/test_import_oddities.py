@@ -14,7 +14,7 @@ import pytest
 from bot.importers.export import BETWEEN_PEOPLE, DISCORD_EXPORT, ODD, SLACK_EXPORT, UNKNOWN_PLACE, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer.errors import BadInput
-from tests.integration.test_slack_import import texts
+from tests.deep.integration.test_slack_import import texts
 from tests.support.exports import (
     ALICE,
     BOB,

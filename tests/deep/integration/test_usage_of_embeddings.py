@@ -26,7 +26,7 @@ from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.ledger import RESERVATION_LIFETIME, CallLedger, UsageRules
 from composer.usage.meter import Meter
 from composer.usage.prices import Prices
-from tests.integration.test_usage import DM, PRICES, ROOM, Paid, make_admin, paid
+from tests.deep.integration.test_usage import DM, PRICES, ROOM, Paid, make_admin, paid
 from tests.support.harness import AppHarness
 from tests.support.model_server import Fail, Raw, Say
 from tests.support.waiting import TIMEOUT_SECONDS

@@ -18,7 +18,7 @@ from composer.model import CONSOLE, Trust, room_id, thread_id, user_id
 from composer.repositories.imports import ImportRun
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from tests.integration.test_history_import import everything
+from tests.deep.integration.test_history_import import everything
 from tests.support.exports import loaded
 from tests.support.harness import AppHarness
 from tests.support.program import Program

@@ -30,7 +30,7 @@ from composer.repositories.imports import ImportRun
 from composer.repositories.people import NAMELESS
 from composer.settings import Settings, TenantSettings
 from composer.turn.explanation import explain_stored
-from tests.integration.test_discord_import import thread, town
+from tests.deep.integration.test_discord_import import thread, town
 from tests.support.api import person
 from tests.support.exports import (
     ALICE,

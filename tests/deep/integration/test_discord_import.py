@@ -33,7 +33,7 @@ from composer.model import (
 )
 from composer.settings import Settings
 from composer.visibility import readable_conversation
-from tests.integration.test_history_import import everything
+from tests.deep.integration.test_history_import import everything
 from tests.support.discord.server import DiscordServer
 from tests.support.documents import pdf
 from tests.support.exports import (

@@ -32,7 +32,7 @@ from composer.model import (
     user_id,
 )
 from composer.visibility import readable_conversation
-from tests.integration.test_history_import import everything
+from tests.deep.integration.test_history_import import everything
 from tests.support.exports import (
     ALICE,
     BOB,

@@ -22,7 +22,7 @@ from tests.support.api import key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

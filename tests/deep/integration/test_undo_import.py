@@ -22,8 +22,8 @@ from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.model import room_id
 from composer.repositories.imports import ImportRun
-from tests.integration.test_discord_import import thread, town
-from tests.integration.test_slack_import import WHOLE
+from tests.deep.integration.test_discord_import import thread, town
+from tests.deep.integration.test_slack_import import WHOLE
 from tests.support.exports import BOT, GENERAL, NEXUS, TEAM, SlackZip, loaded
 from tests.support.harness import START, AppHarness
 
