@@ -96,6 +96,7 @@ JUSTIFIED = {
     "People.chat_accounts": "the accounts of a person, whose platforms are asked where they are",
     "People.holders": "ids of people on the platform, which is asked whether they are still there",
     "OwnData.items": "what one person owns, by an Owned, which visibility makes; every row is checked by it",
+    "OwnData.namespaces": "where the items of one person are filed, by an Owned; names of namespaces are ids",
     "People.known_in": "ids of people on the platform, which is asked for their roles",
     "People.home": "the platform and workspace of a user, to file their DM there",
     "People.workspaces": "names of workspaces, to find their tenants",
