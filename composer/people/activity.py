@@ -1,5 +1,6 @@
 """Who lately shared, set, decided and changed what, in a person's teams, projects and rooms: of what they may read."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,11 +23,13 @@ JOINED: Final = "joined"
 @dataclass(frozen=True, slots=True)
 class Activity:
     """Something that somebody did. `kind`: written or changed (an entry), fact, decision, proposal, retired or joined.
-    `own`: the person did it themselves. `place_kind`: team, project or room; `place_id`: its id; `place`: its name."""
+    `user`: who did it; `own`: the person themselves. `place_kind`: team, project or room; `place_id`: its id;
+    `place`: its name."""
 
     kind: str
     at: datetime
     author: str
+    user: uuid.UUID | None
     own: bool
     text: str
     place_kind: str
@@ -76,7 +79,9 @@ async def _shared_places(tx: Transaction, access: EntryAccess) -> dict[str, _Pla
 def _activity(change: ReadableChange | TeamJoin, place: _Place, access: EntryAccess) -> Activity:
     if isinstance(change, TeamJoin):
         return Activity(
-            JOINED, change.at, change.author, change.id in access.users, "", place.kind, place.id, place.name
+            JOINED, change.at, change.author, change.id, change.id in access.users, "", place.kind, place.id, place.name
         )
     own = change.user_id in access.users
-    return Activity(change.kind, change.at, change.author, own, change.text, place.kind, place.id, place.name)
+    return Activity(
+        change.kind, change.at, change.author, change.user_id, own, change.text, place.kind, place.id, place.name
+    )

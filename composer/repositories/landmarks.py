@@ -10,7 +10,7 @@ from typing import Final
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.lineage import insert_lineage
-from composer.repositories.readable import readable_parameters
+from composer.repositories.readable import pattern_of, readable_parameters
 from composer.visibility import Readable
 
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks of a namespace, the latest
@@ -102,6 +102,22 @@ class Landmarks:
             lifetime=PROPOSAL_LIFETIME,
         )
         return int(found or 0)
+
+    async def with_words(
+        self, readable: Readable, words: Sequence[str], without: Sequence[uuid.UUID], at: datetime, limit: int
+    ) -> list[Landmark]:
+        """The latest that hold or are proposed and have all of these words in their text, in any case, and are of
+        nobody of `without`."""
+        rows = await self._sql.fetch(
+            "landmarks_found",
+            **readable_parameters(readable.without_pool()),
+            patterns=[pattern_of(word) for word in words],
+            without=list(without),
+            at=at,
+            lifetime=PROPOSAL_LIFETIME,
+            limit=limit,
+        )
+        return [each for each in map(landmark_from_row, rows) if readable.admits(each)]
 
     async def messages(self, readable: Readable, landmarks: Sequence[uuid.UUID]) -> list[LandmarkMessage]:
         """The readable messages of people that landmarks were found in, oldest first; without those of people who

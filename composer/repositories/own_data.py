@@ -11,6 +11,7 @@ from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.landmarks import PROPOSAL_LIFETIME
 from composer.repositories.ordering import Order
+from composer.repositories.readable import pattern_of
 from composer.visibility import Owned, may_enter_room
 
 OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
@@ -326,7 +327,7 @@ def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
         "authors": of(wanted.authors),
         "namespaces": of(wanted.namespaces),
         "tags": of(wanted.tags or None),
-        "patterns": [f"%{_escaped(word)}%" for word in wanted.words],
+        "patterns": [pattern_of(word) for word in wanted.words],
         "since": since,
         "until": until,
         "trashed": wanted.trashed,
@@ -334,8 +335,3 @@ def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
         "lifetime": PROPOSAL_LIFETIME,
         "twins": False,
     }
-
-
-def _escaped(word: str) -> str:
-    """A word as a pattern of LIKE, which has no meaning of its own."""
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

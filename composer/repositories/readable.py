@@ -21,3 +21,9 @@ def recall_parameters(readable: Readable) -> dict[str, Any]:
     names them in may_read()."""
     parameters = readable_parameters(readable)
     return {**parameters, "namespaces": [*parameters["namespaces"], *readable.rooms], "rooms": list(readable.rooms)}
+
+
+def pattern_of(word: str) -> str:
+    """A pattern of LIKE that a text with a word fits; what the word holds has no meaning of its own there."""
+    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"

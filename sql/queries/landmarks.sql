@@ -42,6 +42,20 @@ FROM (SELECT count(*) AS n FROM landmarks
                 :readers::uuid[], :vendor)
       GROUP BY namespace, visibility) AS of_places
 
+-- name: landmarks_found
+-- List the latest readable landmarks that hold, or are proposed and younger than `lifetime`, that have all of these patterns (of
+-- LIKE) in their words and are of nobody of `without`.
+SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_at, l.state, l.settled_by, l.replaces,
+       false AS lapsed, ARRAY[]::text[] AS messages
+FROM landmarks AS l
+WHERE l.tenant_id = :tenant_id AND l.namespace = ANY (:namespaces::text[])
+      AND may_read(l.namespace, l.visibility, l.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+      AND l.decided_at <= :at
+      AND (l.state = 'pinned' OR l.state = 'proposed' AND l.decided_at > :at::timestamptz - :lifetime::interval)
+      AND l.text ILIKE ALL (:patterns::text[]) AND coalesce(l.user_id <> ALL (:without::uuid[]), true)
+ORDER BY l.decided_at DESC, l.id
+LIMIT :limit
+
 -- name: landmark_messages
 -- List the messages that landmarks were found in, as far as one viewer may read them, oldest first; without those of people who
 -- opted out.

@@ -3,7 +3,8 @@ what where the person is."""
 
 import uuid
 from collections import Counter
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import groupby, product
 from typing import Annotated, Any, Final
 
 from fastapi import Form, Query, Request, Response
@@ -20,10 +21,12 @@ from composer.people.known_people import admins_to_ask, find_people
 from composer.people.readers import TEAM_READERS
 from composer.repositories.entries import EntryFilter
 from composer.repositories.operations import Operation
+from composer.repositories.people import KnownPerson
 from composer.repositories.teams import Team
 
 TEAM: Final = "/team"
 SHOWN_SHARED: Final = 50
+SHOWN_OF_PEOPLE: Final = 3  # of whom it is shown what they share
 router = PageRouter(TEAM)
 Token = Annotated[str, Form()]
 
@@ -36,6 +39,9 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
         tx, access = reading.tx, reading.access
         found = await teams.teams(tx, access)
         activity = await activity_of(tx, access, reading.presence, now)
+        people = await find_people(tx, access, q, reading.presence) if q.strip() else []
+        if people:
+            activity = [each for each in activity if each.user in {person.id for person in people}]
         dates = Dates(viewer.language, reading.chrome.zone, now)
         values: dict[str, Any] = {
             "chrome": reading.chrome,
@@ -44,7 +50,8 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
             "shared": {team.id: await _shared(viewer, reading, team.id) for team in found},
             "invitations": [each for each in await teams.invites(tx, access, now) if each.team is not None],
             "words": q,
-            "people": await find_people(tx, access, q, reading.presence) if q.strip() else [],
+            "people": people,
+            "theirs": await _shared_by(viewer, reading, found, people[:SHOWN_OF_PEOPLE]),
             "to_ask": await admins_to_ask(tx, access) if not found else (),
             "days": [(day, list(of_day)) for day, of_day in groupby(activity, lambda each: dates.day(each.at))],
         }
@@ -68,8 +75,9 @@ async def show_team(
     view: Annotated[str, Query(max_length=20)] = "",
     q: Annotated[str, Query(max_length=80)] = "",
     cursor: Annotated[str | None, Query(max_length=200)] = None,
+    by: uuid.UUID | None = None,
 ) -> Response:
-    """What is shared with a team, or who is in it."""
+    """What is shared with a team, all or by one person, or who is in it."""
     chosen, now = "people" if view == "people" else "entries", viewer.call.now
     async with viewer.reading() as reading:
         tx, access = reading.tx, reading.access
@@ -85,8 +93,8 @@ async def show_team(
         if chosen == "people":
             values |= await _people(viewer, reading, team, q)
         else:
-            found = await listing.page(tx, access, EntryFilter(), now, team=id, limit=SHOWN_SHARED, cursor=cursor)
-            values |= {"entries": found.entries, "more": found.cursor, "own": set(access.users)}
+            found = await listing.page(tx, access, _of(by), now, team=id, limit=SHOWN_SHARED, cursor=cursor)
+            values |= {"entries": found.entries, "more": found.cursor, "own": set(access.users), "by": by}
     return page(request, "team_one.html", viewer.language, **values)
 
 
@@ -187,10 +195,25 @@ def _to_people(id: uuid.UUID) -> Response:
     return RedirectResponse(f"{TEAM}/{id}?view=people", 303)
 
 
-async def _shared(viewer: Viewer, reading: Reading, team: uuid.UUID) -> int:
-    """How many entries are shared with a team that the person may read."""
-    found = await listing.counts(reading.tx, reading.access, EntryFilter(), viewer.call.now, team=team)
+async def _shared(viewer: Viewer, reading: Reading, team: uuid.UUID, by: uuid.UUID | None = None) -> int:
+    """How many entries are shared with a team that the person may read; of one person alone (`by`)."""
+    found = await listing.counts(reading.tx, reading.access, _of(by), viewer.call.now, team=team)
     return Counter({each.kind: each.count for each in found}).total()
+
+
+def _of(person: uuid.UUID | None) -> EntryFilter:
+    return EntryFilter() if person is None else EntryFilter(authors=(person,))
+
+
+async def _shared_by(
+    viewer: Viewer, reading: Reading, found: Sequence[Team], people: Sequence[KnownPerson]
+) -> Mapping[uuid.UUID, Sequence[tuple[Team, int]]]:
+    """The teams with which some people share entries that the person may read, and how many, by person."""
+    shared: dict[uuid.UUID, list[tuple[Team, int]]] = {}
+    for person, team in product(people, found):
+        if count := await _shared(viewer, reading, team.id, person.id):
+            shared.setdefault(person.id, []).append((team, count))
+    return shared
 
 
 async def _people(viewer: Viewer, reading: Reading, team: Team, words: str) -> dict[str, Any]:
