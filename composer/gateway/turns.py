@@ -21,12 +21,14 @@ _CHAINED: Final = ("previous_response_id", "conversation")  # the server has wha
 @dataclass(frozen=True, slots=True)
 class GatewayTurn:
     """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
-    request ends in it. `digest` stands for what was said up to it, without system texts."""
+    request ends in it. `digest` stands for what was said up to it, without system texts. `is_named`: its client says by
+    name which of its people wrote it, who may be anybody."""
 
     question: int
     text: str
     is_new: bool
     digest: bytes
+    is_named: bool = False
 
 
 def find_turn(request: GatewayRequest) -> GatewayTurn | None:
@@ -43,7 +45,8 @@ def find_turn(request: GatewayRequest) -> GatewayTurn | None:
         return None
     before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
     digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
-    return GatewayTurn(found[-1], text_of(items[found[-1]].value), found[-1] == len(items) - 1, digest)
+    last = items[found[-1]].value
+    return GatewayTurn(found[-1], text_of(last), found[-1] == len(items) - 1, digest, bool(last.get("name")))
 
 
 def memory_edits(

@@ -61,8 +61,10 @@ class ConversationSource:
         return await tx.extraction_queue.due(rule)
 
     async def take(self, tx: Transaction, scope: ExtractionScope, failures: int) -> LearningBatch:
-        """The oldest messages of a scope, as many as fit."""
+        """The oldest messages of a scope, as many as fit; nothing is read of somebody who has opted out since."""
         queued = await tx.extraction_queue.messages(scope, max(1, self.batch_size >> failures))
+        if await tx.people.has_opted_out((scope.user,)):
+            return LearningBatch([message.id for message in queued], [])
         messages = await in_thread(self._rules.cut, queued, failures)
         return LearningBatch([message.id for message in messages], messages, _owner(messages))
 
@@ -77,7 +79,9 @@ class ConversationSource:
     async def store(
         self, tx: Transaction, tenant: uuid.UUID, scope: ExtractionScope, found: Sequence[Finding], now: datetime
     ) -> int:
-        """Store memories of the scope; those of the quarantined wait for approval."""
+        """Store memories of the scope, unless its person has opted out; those of the quarantined wait for approval."""
+        if found and await tx.people.has_opted_out((scope.user,)):
+            return 0
         memories = dict[uuid.UUID, NewMemory]()
         built_on = dict[uuid.UUID, tuple[uuid.UUID, ...]]()
         for each in found:

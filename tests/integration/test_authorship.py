@@ -78,6 +78,19 @@ async def test_nobody_reads_what_another_says_into_a_batch(office: Office) -> No
     assert await office.rows(STORED) == [("alice", PREFERS), ("mallory", "mallory likes zqorder")]
 
 
+async def test_of_who_has_opted_out_nothing_more_is_learnt(office: Office) -> None:
+    await office.post_messages(("alice", ALICE), ("bob", "zqbob"))
+    await office.harness.command("alice", "/nexus opt-out", **ROOM)
+    await office.extract()
+    assert await office.rows(STORED) == []
+    assert not any("tabs" in prompt for prompt in office.prompts_sent)
+    assert await office.waiting() == 0
+    await office.harness.command("alice", "/nexus opt-in", **ROOM)
+    await office.post_messages(("alice", "hello"))
+    await office.extract()
+    assert await office.rows(STORED) == []
+
+
 async def test_what_no_message_says_is_not_stored(office: Office) -> None:
     invented = [
         {"text": "the vault of the harbour is guarded by geese", "kind": "fact", "sources": [1]},

@@ -164,7 +164,9 @@ class Gateway:
         asked_at = (None if memory is None else memory.begun_at) or admitted.at
 
         async def ended(call: GatewayCall) -> None:
-            if reader is not None and turn is not None and call.answer.is_whole and await is_valid():
+            if reader is None or turn is None or turn.is_named:
+                return
+            if call.answer.is_whole and await is_valid():
                 await self._note(reader, turn, asked_at)
 
         return ended

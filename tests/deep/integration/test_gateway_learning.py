@@ -310,6 +310,15 @@ async def test_what_is_pasted_is_not_the_persons_own_and_what_they_say_before_it
     assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee."]
 
 
+async def test_a_message_that_says_who_wrote_it_teaches_nothing_of_the_keys_person(stage: GatewayStage) -> None:
+    client = await stage.client()
+    for message in ({**TEA[0], "name": "eve"}, {"role": "user", "content": "I prefer zqmilk over water."}):
+        said: list[Any] = [message]
+        await client.chat.completions.create(model=MODEL, messages=said)
+    await waits(stage, 1)
+    assert "zqtea" not in str(await stage.rows("SELECT question FROM gateway_exchanges"))
+
+
 async def test_a_model_that_obeys_puts_nothing_into_a_persons_mouth(settings: Settings) -> None:
     async with gateway_stage(settings, agents=(AgentSettings(model="gpt-4o"),), uses_upstream=True) as stage:
         client = await stage.client()
