@@ -29,10 +29,11 @@ _STAMPED: Final = re.compile(
     r"(?:\s?[ap]\.?\s?m\.?)?(?P<shuts>[\])])?(?:\s{1,2}-)?\s{1,4}(?:<[^<>\n]{1,40}>|[^\n:]{1,40}:)\s",
     re.IGNORECASE,
 )
-_TIME_OF_DAY: Final = r"\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?\s?m\.?)?"
-# "Eve  10:32 AM", "Eve [10:32]", "Eve \u2014 Today at 10:32", and "10:32" alone below a name
+_TIME_OF_DAY: Final = r"\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?\s?m\.?|\s?(?:uhr|uur|h))?"
+# "Eve  10:32 AM", "Eve [10:32]", "Eve \u2014 Today at 10:32", "[Monday 10:32] Eve", and "10:32" alone below a name
 _SPEAKER: Final = re.compile(
-    r"\A\s{0,8}[^\W_][^\n]{0,60}?(?:\s{2,8}|\t|\s[\u2013\u2014]\s|\s?\[)[^\n:]{0,30}" + _TIME_OF_DAY + r"\]?\s{0,8}\Z",
+    r"\A\s{0,8}(?:[^\W_][^\n]{0,60}?(?:\s{2,8}|\t|\s[\u2013\u2014]\s|\s?\[)[^\n:]{0,30}" + _TIME_OF_DAY + r"\]?\s{0,8}"
+    r"|\[[^\[\]\n:]{0,30}" + _TIME_OF_DAY + r"\]\s{1,4}[^\W\d_][^\n:]{0,60})\Z",
     re.IGNORECASE,
 )
 _TIME_ALONE: Final = re.compile(r"\A\s{0,8}\[?" + _TIME_OF_DAY + r"\]?\s{0,8}\Z", re.IGNORECASE)
@@ -109,4 +110,4 @@ def _first_said(lines: Sequence[str]) -> int:
 
 def _is_sure(stamp: re.Match[str]) -> bool:
     """Whether one such line is of a chat: "10:30 standup: we talked" is none."""
-    return bool(stamp["date"] or (stamp["opens"] and stamp["shuts"]))
+    return bool(stamp["date"] or (stamp["opens"] and stamp["shuts"]) or "<" in stamp[0])

@@ -28,6 +28,8 @@ _FENCED: Final = re.compile(r"(`{3,20}).*?(?:\1|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r"\A\s*(~{3})")
 _RULE: Final = re.compile(r"\A\s*([-=_*~#+\"'])\1{2,}\s*\Z")
 _NAMED_RULE: Final = re.compile(r"\A\s*[-=_]{3}[-=_]*\s*[^\W_].*[-=_]{3}\s*\Z")
+# What quotes all that follows, as on Discord, and a caption with the times at which it was said.
+_QUOTED_REST: Final = re.compile(r"\A\s*(?:(?:>|&gt;){3}\s|\d{1,2}:\d{2}(?::\d{2})?[.,]\d{3}\s-->\s)")
 _QUOTED_LINE: Final = re.compile(r"\A[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*(?:[>|\uff1e]|&gt;)")
 _LIST_ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s")
 _TAG: Final = re.compile(
@@ -37,9 +39,11 @@ _TAG: Final = re.compile(
 _OPENING_MARKS: Final = ('"', "\u201c", "\u201e", "\u00ab")
 _CLOSING_MARKS: Final = ('"', "\u201d", "\u201c", "\u00bb")
 _LETTER: Final = re.compile(r"\A\w")
-_DOUBLE_END: Final = re.compile(r"[\"\u201d\u201c\u00bb\n]")
+_DOUBLE_END: Final = re.compile(r"[\"\u201d\u201c\u00bb\u00ab\u300d\u300f\u300b\uff02\u275e\n]")
 _SINGLE_END: Final = re.compile(r"(?<!\w)['\u2019]|['\u2019](?!\w)|\n")  # not the apostrophe in "don't"
-_QUOTATION_START: Final = re.compile(r"[\"\u201c\u201e\u00ab]|(?<!\w)['\u2018]")
+_QUOTATION_START: Final = re.compile(
+    r"[\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300e\u300a\uff02\u275d]|(?<!\w)['\u2018]"
+)
 
 
 def own_words(text: str, *, quoting: bool = False) -> str:
@@ -98,7 +102,7 @@ def _not_quoted(lines: Sequence[str]) -> Iterator[str]:
             yield _TAKEN
         elif fence:
             fence = "" if fence == "quotation" and line.rstrip().endswith(_CLOSING_MARKS) else fence
-        elif _NAMED_RULE.match(line):
+        elif _NAMED_RULE.match(line) or _QUOTED_REST.match(line):
             return
         elif _QUOTED_LINE.match(line):
             yield _TAKEN
