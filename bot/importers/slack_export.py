@@ -38,6 +38,9 @@ SLACK_LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims
 _PEOPLE: Final = ("users.json", "org_users.json")  # the second for a whole organisation (Enterprise Grid)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
 MAX_SEARCHED_FILES: Final = 50
+NO_WORKSPACE: Final = (
+    "Nothing in this file says which workspace of Slack it is of: whoever runs Nexus imports it, with nexus import."
+)
 _DM_FOLDER: Final = re.compile(r"D[A-Z0-9]{8,}")
 _ODD: Final = (LookupError, TypeError, ValueError, AttributeError)  # what reading an object of another form raises
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
@@ -187,7 +190,9 @@ class SlackExport:
         team = workspace or next((team for team, _ in teams.most_common(1)), None) or self._team_of_messages()
         if team is None:
             where = self._archive.where(f"{self._prefix}users.json")
-            raise BadInput(f"{where}: the workspace is missing here: name it with --workspace T….")
+            raise BadInput(
+                NO_WORKSPACE, operator=f"{where}: the workspace is missing here: name it with --workspace T…."
+            )
         profiles = {user.id: user.profile or _Profile() for user in self._users.values()}
         if bot is None and app_id is not None:
             bot = next((id for id, profile in profiles.items() if profile.api_app_id == app_id), None)

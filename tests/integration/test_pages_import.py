@@ -1,7 +1,9 @@
 """The page Import and its routes: an export is dropped, shown, imported and undone, and odd ones are refused."""
 
+import io
 import json
 import re
+import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -13,7 +15,8 @@ from bot.importers.uploads import file_name
 from bot.web.app import STREAMED_BYTES, web_app
 from bot.web.bodies import MAX_REQUEST_BODY_BYTES
 from bot.web.metrics import Metrics
-from bot.web.pages.admin_import import IMPORT, UPLOAD_PAGE
+from bot.web.pages.admin_import import IMPORT, SAMPLE_SLACK, UPLOAD_PAGE
+from bot.web.pages.assets import assets
 from bot.web.routes.admin_imports import IMPORTS_PATH, UPLOADS_PATH
 from composer.settings import Settings, TenantSettings
 from tests.deep.integration.test_uploads import DAY, FORGED, HONEST, export, messages
@@ -211,3 +214,42 @@ def test_the_name_of_a_file_has_no_folders() -> None:
     assert file_name("C:\\temp\\a\u202eb.zip") == "a b.zip"
     assert file_name("\x00") == "export"
     assert file_name("x" * 1_000) == "x" * 100
+
+
+async def test_the_sample_company_has_an_export_to_try(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    sample = assets()["sample-slack-export.zip"]
+    root = await root_of(harness, client)
+    assert sample.path not in await root.page(IMPORT), "it is of nobody else's workspace"
+    own = TenantSettings(workspaces=("acme", f"slack:{SAMPLE_SLACK}"))
+    settings = harness.app.settings.model_copy(update={"tenants": {"acme": own}})
+    async with open_harness(settings) as of_sample:
+        of_sample.clock.set(datetime(2026, 11, 29, 9, 0, tzinfo=UTC))
+        served = web_app(of_sample.app, Metrics([]), {}, None)
+        async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as there:
+            root = await root_of(of_sample, there)
+            assert sample.path in await root.page(IMPORT)
+            assert (await there.get(sample.path)).content == sample.content
+            await dropped(root, sample.content, "sample.zip")
+            shown = await settled(root)
+    for name in ("general", "design", "support"):
+        assert f"#<bdi>{name}</bdi>" in shown
+    assert "1 private channel is not imported" in shown
+
+
+async def test_an_export_without_a_workspace_names_no_option_of_a_command(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    root = await root_of(harness, client)
+    await dropped(root, without_team(assets()["sample-slack-export.zip"].content))
+    shown = await settled(root)
+    assert "says which workspace of Slack it is of" in shown
+    assert "--workspace" not in shown
+
+
+def without_team(content: bytes) -> bytes:
+    """The same export, in which nothing names the workspace."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(made, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, re.sub(rb'"team(_id)?": "T0SAMPLE",?', b"", before.read(name)))
+    return made.getvalue()

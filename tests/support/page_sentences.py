@@ -14,7 +14,7 @@ ERRORS: Final = {name for name, value in vars(errors).items() if isinstance(valu
 # Where what pages call writes such sentences. Others are of commands.
 MODULES: Final = (
     *("bot/web/pages/*.py", "bot/web/problems.py", "bot/web/routes/login.py", "bot/web/sessions.py"),
-    *("bot/web/operating.py", "bot/importers/uploads.py", "bot/importers/upload_texts.py"),
+    *("bot/web/operating.py", "bot/importers/uploads.py", "bot/importers/slack_export.py"),
     *("composer/entries/bulk.py", "composer/entries/draft.py", "composer/entries/entries.py"),
     *("composer/entries/import_plan.py", "composer/entries/imports.py", "composer/entries/keys.py"),
     *("composer/entries/teams.py", "composer/entries/tools.py", "composer/layers/re*_settings.py"),

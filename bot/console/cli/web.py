@@ -13,10 +13,10 @@ from bot.console.sample import SAMPLE, load_proposal, load_sample
 from bot.script.places import DEFAULT_USER
 from composer.app import App
 from composer.errors import NotFound
-from composer.model import CONSOLE, Workspace
+from composer.model import CONSOLE, SLACK, Workspace
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.sign_in import login_url, make_login_link
-from composer.settings import DEFAULT_WORKSPACE
+from composer.settings import DEFAULT_WORKSPACE, TenantSettings
 
 cli = typer.Typer()
 UNKNOWN: Final = "Nobody is called {user} here: --as names who looks, --sample loads a small company to look at."
@@ -33,8 +33,12 @@ def web(
     """Open the web pages on this machine, and print a link that signs a user in."""
     from bot import serving  # noqa: PLC0415 - FastAPI and uvicorn take half a second
     from bot.web.metrics import Metrics  # noqa: PLC0415 - as above
+    from bot.web.pages.admin_import import SAMPLE_SLACK  # noqa: PLC0415 - as above
 
     settings = load_settings()
+    if sample and SAMPLE not in settings.tenants:
+        spaces = TenantSettings(workspaces=(f"{CONSOLE}:{SAMPLE}", f"{SLACK}:{SAMPLE_SLACK}"))
+        settings = settings.model_copy(update={"tenants": {**settings.tenants, SAMPLE: spaces}})
     metrics = Metrics(settings.metered_models)
 
     async def serve(app: App) -> None:

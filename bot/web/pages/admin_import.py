@@ -18,8 +18,10 @@ from bot.web.pages.viewer import AdminSignedIn, AdminUploadRoute, PageRouter
 from bot.web.routes.admin_imports import uploaders
 from composer.ingest.tenants import configured_prices
 from composer.ingest.uploads import UploadState
+from composer.model import SLACK
 
 IMPORT: Final = f"{ADMIN}/import"
+SAMPLE_SLACK: Final = "T0SAMPLE"  # of which the export is that the sample company offers
 UPLOAD_PAGE: Final = f"{IMPORT}/file"
 FORM_BYTES: Final = 2**16  # of a form beside its file
 PIECE_BYTES: Final = 2**20
@@ -47,6 +49,7 @@ async def show_import_page(request: Request, nexus: Nexus, viewer: AdminSignedIn
         chrome=reading.chrome,
         now=viewer.call.now,
         is_here=is_here,
+        is_sample=nexus.app.directory.workspace(SLACK, SAMPLE_SLACK).tenant_id == tenant,
         upload=upload,
         own=upload is not None and upload.by == user,
         at_work=upload is not None and upload.state in (UploadState.READING, UploadState.IMPORTING),

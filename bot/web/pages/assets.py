@@ -20,6 +20,7 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
+    ".zip": "application/zip",
 }
 _HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 STATIC: Final = "/static"

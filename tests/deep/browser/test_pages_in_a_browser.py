@@ -3,6 +3,7 @@ complains about; and flows by mouse and by keyboard alone."""
 
 import re
 from datetime import timedelta
+from typing import Final
 
 import pytest
 
@@ -337,4 +338,28 @@ async def test_enter_opens_what_fits_the_words_and_not_what_was_found_before(
     await window.tab.keyboard.type("short answers")
     await window.tab.keyboard.press("Enter")
     await window.tab.wait_for_url("**/memory/*")
+    assert window.faults == []
+
+
+PINCH: Final = """() => {
+  const map = document.querySelector("svg.points"), box = map.getBoundingClientRect();
+  const at = (type, pointerId, x) => map.dispatchEvent(new PointerEvent(type, {
+    pointerId, pointerType: "touch", bubbles: true, buttons: 1,
+    clientX: box.x + box.width / 2 + x, clientY: box.y + box.height / 2,
+  }));
+  at("pointerdown", 1, -20); at("pointerdown", 2, 20); at("pointermove", 1, -60); at("pointermove", 2, 60);
+  at("pointerup", 1, -60); at("pointerup", 2, 60);
+  return map.viewBox.baseVal.width;
+}"""
+
+
+async def test_two_fingers_zoom_the_map_and_one_need_not_meet_a_point(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice", size=SIZES[1])
+    await window.open("/memory/map")
+    assert await window.tab.evaluate(PINCH) < 400
+    await window.tab.evaluate("document.querySelector('[data-zoom=\"\"]').click()")
+    point = await window.tab.locator("svg.points circle >> nth=0").bounding_box()
+    await window.tab.mouse.click(point["x"] + point["width"] + 8, point["y"] + point["height"] / 2)
+    await window.tab.wait_for_selector("#detail .memory")
     assert window.faults == []

@@ -1,4 +1,4 @@
-// What the map of memories does beyond links: it is zoomed, dragged, and walked by keys.
+// What the map of memories does beyond links: it is zoomed, dragged and pinched, and walked by keys.
 (() => {
   // The map: a point is opened beside it, and the wheel, a drag and buttons show a part of it.
   document.addEventListener("DOMContentLoaded", () => {
@@ -6,10 +6,16 @@
     if (!map) return;
     const [width, height] = [map.viewBox.baseVal.width, map.viewBox.baseVal.height];
     let view = { x: 0, y: 0, scale: 1 }, held = null, moved = false;
+    // On a telephone the map is a third as wide: its points are drawn larger there, and a finger takes the nearest.
+    const narrow = window.matchMedia("(max-width: 760px)");
     const show = () => {
+      const radius = map.dataset.r * Math.sqrt(view.scale) * (narrow.matches ? 1.8 : 1);
       map.setAttribute("viewBox", `${view.x} ${view.y} ${width * view.scale} ${height * view.scale}`);
-      for (const point of map.querySelectorAll("circle")) point.setAttribute("r", map.dataset.r * Math.sqrt(view.scale));
+      map.classList.toggle("zoomed", view.scale < 1);
+      for (const point of map.querySelectorAll("circle")) point.setAttribute("r", radius);
     };
+    show();
+    narrow.addEventListener("change", show);
     const zoom = (by, x, y) => {
       const scale = Math.min(1, Math.max(0.02, view.scale * by));
       view = { scale, x: x - (x - view.x) * scale / view.scale, y: y - (y - view.y) * scale / view.scale };
@@ -21,16 +27,40 @@
       return [view.x + (event.clientX - box.left) / box.width * width * view.scale, view.y + (event.clientY - box.top) / box.height * height * view.scale];
     };
     map.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY < 0 ? 0.8 : 1.25, ...place(event)); }, { passive: false });
-    map.addEventListener("pointerdown", (event) => { held = place(event); moved = false; });
+    // Two fingers zoom: by how their distance changes, around the middle between them.
+    const fingers = new Map();
+    const spread = () => { const [one, two] = [...fingers.values()]; return Math.hypot(one.clientX - two.clientX, one.clientY - two.clientY); };
+    const middle = () => { const [one, two] = [...fingers.values()]; return { clientX: (one.clientX + two.clientX) / 2, clientY: (one.clientY + two.clientY) / 2 }; };
+    map.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch") fingers.set(event.pointerId, event);
+      held = place(event);
+      if (fingers.size < 2) moved = false;
+    });
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, (event) => { fingers.delete(event.pointerId); held = null; });
     map.addEventListener("pointermove", (event) => {
-      if (!held || !event.buttons) return;
+      if (fingers.has(event.pointerId) && fingers.size === 2) {
+        const before = spread();
+        fingers.set(event.pointerId, event);
+        moved = true;
+        if (spread() > 0 && before > 0) zoom(before / spread(), ...place(middle()));
+        return;
+      }
+      if (fingers.size > 1 || !held || !event.buttons) return;
       const [x, y] = place(event);
       if (Math.hypot(x - held[0], y - held[1]) > 4 * view.scale) moved = true;
       if (moved) { view.x -= x - held[0]; view.y -= y - held[1]; show(); }
     });
-    map.addEventListener("pointerup", () => { held = null; });
+    const near = (event) => {
+      let nearest = null, least = 24;
+      for (const point of map.querySelectorAll("a")) {
+        const box = point.getBoundingClientRect();
+        const away = Math.hypot(box.x + box.width / 2 - event.clientX, box.y + box.height / 2 - event.clientY);
+        if (away < least) [nearest, least] = [point, away];
+      }
+      return nearest;
+    };
     map.addEventListener("click", (event) => {
-      const point = event.target.closest("a");
+      const point = event.target.closest("a") ?? near(event);
       if (!point) return;
       event.preventDefault();
       if (!moved) htmx.ajax("GET", point.getAttribute("href"), { target: "#detail", swap: "innerHTML" });
