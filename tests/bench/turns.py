@@ -17,7 +17,7 @@ from composer.repositories.turns import Answer
 from composer.stores.models.minilm import MiniLM
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report, quantile
-from tests.bench.world import START, Vocabulary, data_folder, history, opened, stores
+from tests.bench.world import PEOPLE, START, Vocabulary, data_folder, history, opened, person, stores
 from tests.bench.world import room as room_name
 
 NAME: Final = "turns"
@@ -96,8 +96,9 @@ class Office:
         """Send a question to the agent in a room; returns its number. It is answered in the background."""
         self.count += 1
         number, here = self.count, place_of(room_name(room), None, None)
+        asker = person(room % PEOPLE)  # one alone would have half of the places for answers
         text = f"@nexus what about {self.vocabulary.text(self.random, 3, 5)} number {number}"
-        said = incoming(self.workspace, here, "person00", text, self.app.clock.now(), id=f"q{number}")
+        said = incoming(self.workspace, here, asker, text, self.app.clock.now(), id=f"q{number}")
         self.times.done[number] = asyncio.Event()
         self.times.sent[number] = time.perf_counter()
         await self.app.receive(self.workspace, [said])

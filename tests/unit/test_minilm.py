@@ -240,6 +240,21 @@ async def test_a_question_waits_for_nobodys_flood_of_questions() -> None:
     embedder.close()
 
 
+async def test_what_somebody_has_asked_is_computed_again_for_whoever_asks_the_same() -> None:
+    class Model:
+        def vector(self, text: str) -> Floats:
+            computed.append(text)
+            return np.zeros(1, dtype=np.float32)
+
+    computed, embedder = list[str](), MiniLM(threads=1)
+    embedder._open = Model  # type: ignore[method-assign]
+    for _ in range(2):
+        await embedder.embed(["I resign"])
+        await embedder.embed(["I resign", "I stay"])
+    assert sorted(computed) == ["I resign"] * 4 + ["I stay"] * 2
+    embedder.close()
+
+
 async def test_whoever_is_alone_has_all_threads_at_work() -> None:
     class Meeting(MiniLM):
         """Each step waits for another one."""
