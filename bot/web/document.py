@@ -1,5 +1,6 @@
 """The OpenAPI document of the API: what FastAPI reads from the routes, and what their layers answer besides."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -26,8 +27,27 @@ Beside these paths the same address serves:
   `/v1/embeddings` and `/v1/models`. Its errors are those of that API.
 """
 # Bodies that fit, by the name of their schema.
+_ID: Final = "8f14e45f-ceea-467f-a8f5-1b2c3d4e5f60"
 EXAMPLES: Final[Mapping[str, Any]] = {
+    "BulkRequest": {"ids": [_ID], "act": "trash"},
     "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
+    "ChosenChannels": {"channels": ["C0123456789"]},
+    "DecisionUpdate": {"state": "current"},
+    "DmRoomsUpdate": {"account": _ID, "on": True},
+    "EntryDocument": {"format": "nexus-entries", "version": 1, "entries": [{"content": "We deploy on Fridays."}]},
+    "EntryUpdate": {"tags": ["ops", "release"]},
+    "ForgetRequest": {"trashed": True, "confirm": 3},
+    "NewAnswerRating": {"rating": "good"},
+    "NewInvitation": {"user": _ID},
+    "PersonUpdate": {"admin": True},
+    "ProjectRoleUpdate": {"role": "write"},
+    "ProjectUpdate": {"name": "artemis"},
+    "SettingsUpdate": {"budget": 4000, "trash_days": 90},
+    "ShareRequest": {"team": _ID},
+    "TeamRoleUpdate": {"role": "admin"},
+    "TeamUpdate": {"name": "Operations"},
+    "ToolForgetRequest": {"kind": "preference"},
+    "WorkspaceSettingsUpdate": {"top_k": 20},
     "NewEntry": {"content": "We deploy on Fridays.", "title": "Deploys", "tags": ["ops"]},
     "NewKeyRequest": {"vendor": "claude", "name": "my laptop"},
     "NewPersonInvitation": {"name": "Dana"},
@@ -52,6 +72,8 @@ def document(api: FastAPI) -> dict[str, Any]:
         made["servers"] = [{"url": api.state.nexus.app.settings.public_url or "/"}]
         for name, example in EXAMPLES.items():
             made["components"]["schemas"][name]["examples"] = [example]
+        for name in _taken(made):
+            _tell_defaults(made["components"]["schemas"][name])
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
                 _add_refusals(operation)
@@ -60,6 +82,34 @@ def document(api: FastAPI) -> dict[str, Any]:
                     _add_quota(operation)
         api.openapi_schema = made
     return api.openapi_schema
+
+
+def _taken(made: Mapping[str, Any]) -> set[str]:
+    """The names of the schemas that bodies of requests hold."""
+    bodies = [
+        each["requestBody"] for methods in made["paths"].values() for each in methods.values() if "requestBody" in each
+    ]
+    found, open_ = set[str](), _named(bodies)
+    while open_:
+        found |= open_
+        open_ = set().union(*(_named(made["components"]["schemas"][name]) for name in open_)) - found
+    return found
+
+
+def _named(part: Any) -> set[str]:
+    if isinstance(part, Mapping):
+        own = {part["$ref"].rpartition("/")[2]} if "$ref" in part else set()
+        return own.union(*map(_named, part.values()))
+    return set().union(*map(_named, part)) if isinstance(part, list) else set()
+
+
+def _tell_defaults(schema: dict[str, Any]) -> None:
+    """Say in words what counts for a field that is left out: generators take one with a default for one that is always
+    there, and ask for it."""
+    for field in schema.get("properties", {}).values():
+        if "default" in field and (default := field.pop("default")) not in (None, [], {}, ""):
+            told = field.get("description", "")
+            field["description"] = f"{told} Without it: {json.dumps(default)}.".strip()
 
 
 def _add_refusals(operation: dict[str, Any]) -> None:

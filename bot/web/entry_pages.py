@@ -24,6 +24,7 @@ from composer.visibility import EntryAccess, may_see_teams, owned_by_bearer
 
 MAX_ENTRY_PAGE: Final = 100
 MAX_PAGE_NUMBER: Final = 1_000
+MAX_KINDS: Final = 32
 SORTED: Final = "By when they were created, updated, or last used in an answer to you; with `-` the latest first."
 Text = Annotated[str, Query(min_length=1, max_length=200)]
 Words = Annotated[list[Annotated[str, Query(min_length=1, max_length=64)]], Query(max_length=32)]
@@ -48,7 +49,7 @@ class Wanted:
 
 
 async def wanted(
-    kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.")] = None,
+    kind: Annotated[list[Kind] | None, Query(description="Any of these kinds.", max_length=MAX_KINDS)] = None,
     tag: Annotated[Words | None, Query(description="All of these tags.")] = None,
     vendor: Annotated[Words | None, Query(description="Written by any of these; `api` is the person.")] = None,
     session: Text | None = None,

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from fastapi import Request
+from pydantic import BaseModel
 
 T = TypeVar("T")
 
@@ -18,9 +18,12 @@ class CredentialEnded(Exception):
     """The credential of who listens is not valid any more."""
 
 
-def wants_events(request: Request, *, asked: bool) -> bool:
-    """Whether a request asks for events: by its body (`asked`) or by its header Accept."""
-    return asked or EVENT_STREAM in request.headers.get("accept", "")
+def streamed(names: str, whole: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """How a route that answers with events of these names is documented. `whole`: what the data of start and reply
+    is."""
+    schema = {"type": "string", "examples": ['event: chunk\ndata: {"text": "We deploy"}\n\n']}
+    content = {EVENT_STREAM: {"schema": schema, "x-data": {"$ref": f"#/components/schemas/{whole.__name__}"}}}
+    return {200: {"description": f"Server-sent events: {names}", "content": content}}
 
 
 def event(name: str, data: bytes) -> bytes:

@@ -117,8 +117,8 @@ async def _slow_chats(me: Person) -> None:
 
 async def _streams_held(me: Person) -> None:
     async def act(number: int) -> None:
-        asked = {"content": f"{SLOWLY} {words(5)}", "session": f"held{number}", "stream": True}
-        await me.send("POST", "/v1/chat", asked)
+        asked = {"content": f"{SLOWLY} {words(5)}", "session": f"held{number}"}
+        await me.send("POST", "/v1/chat/stream", asked)
 
     await me.many(300, act)
 

@@ -92,14 +92,13 @@ async def test_a_stream_tells_of_its_turn_its_chunks_and_its_end(
     harness: AppHarness, client: httpx2.AsyncClient, model: Model
 ) -> None:
     alice = bearer(await key_of(harness, "alice"))
-    for options, headers in (({"stream": True}, alice), ({}, {**alice, "Accept": "text/event-stream"})):
-        model.says = ["It is behind the painting."]
-        answer = await client.post("/v1/chat", json={"content": "where is it?", **options}, headers=headers)
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        found = events_of(answer.text)
-        assert [name for name, _ in found] == ["start", "chunk", "chunk", "reply", "done"]
-        assert "".join(str(data["text"]) for name, data in found if name == "chunk") == "It is behind the painting."
-        assert (found[3][1]["text"], found[3][1]["turn"]) == ("It is behind the painting.", found[0][1]["turn"])
+    model.says = ["It is behind the painting."]
+    answer = await client.post("/v1/chat/stream", json={"content": "where is it?"}, headers=alice)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = events_of(answer.text)
+    assert [name for name, _ in found] == ["start", "chunk", "chunk", "reply", "done"]
+    assert "".join(str(data["text"]) for name, data in found if name == "chunk") == "It is behind the painting."
+    assert (found[3][1]["text"], found[3][1]["turn"]) == ("It is behind the painting.", found[0][1]["turn"])
 
 
 async def test_who_leaves_in_mid_stream_reads_the_answer_later(
@@ -107,8 +106,8 @@ async def test_who_leaves_in_mid_stream_reads_the_answer_later(
 ) -> None:
     alice = bearer(await key_of(harness, "alice"))
     model.gate, model.says = asyncio.Event(), ["It is behind the painting."]
-    body = {"content": "where is it?", "stream": True}
-    async with client.stream("POST", "/v1/chat", json=body, headers=alice) as stream:
+    body = {"content": "where is it?"}
+    async with client.stream("POST", "/v1/chat/stream", json=body, headers=alice) as stream:
         first = await anext(stream.aiter_text())
     turn = events_of(first)[0][1]["turn"]
     assert (await client.get(f"/v1/chat/turns/{turn}", headers=alice)).json()["state"] == "queued"
@@ -122,8 +121,8 @@ async def test_a_stream_ends_when_the_key_is_revoked(
 ) -> None:
     key = await key_of(harness, "alice")
     model.gate = asyncio.Event()
-    body = {"content": "where is it?", "stream": True}
-    asking = asyncio.create_task(client.post("/v1/chat", json=body, headers=bearer(key)))
+    body = {"content": "where is it?"}
+    asking = asyncio.create_task(client.post("/v1/chat/stream", json=body, headers=bearer(key)))
     await until(lambda: bool(model.shown))
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())
@@ -151,7 +150,7 @@ async def test_a_failed_answer_says_why(harness: AppHarness, client: httpx2.Asyn
     answer = await client.post("/v1/chat", json={"content": "which is it?"}, headers=alice)
     assert (answer.status_code, answer.json()["state"]) == (200, "failed")
     assert "Something went wrong" in answer.json()["text"]
-    streamed = events_of((await client.post("/v1/chat", json={"content": "x", "stream": True}, headers=alice)).text)
+    streamed = events_of((await client.post("/v1/chat/stream", json={"content": "x"}, headers=alice)).text)
     assert [name for name, _ in streamed][-2:] == ["failed", "done"]
 
 

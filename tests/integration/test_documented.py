@@ -29,8 +29,9 @@ class Thing(BaseModel):
     made_at: str | None = None
 
 
+THING = {"$ref": "#/components/schemas/Thing"}
 SAID: dict[int | str, dict[str, Any]] = {
-    200: {"model": Thing, "headers": {"ETag": header("A version.")}, "content": {EVENT_STREAM: {}}},
+    200: {"model": Thing, "headers": {"ETag": header("A version.")}, "content": {EVENT_STREAM: {"x-data": THING}}},
     204: {"description": "Nothing"},
     205: {"description": "Nothing"},
     **documented(404),
@@ -119,3 +120,36 @@ def test_the_document_says_where_it_is_served_what_else_is_and_shows_bodies_that
         for example in schemas[name]["examples"]:
             validator.validate(example)
             assert set(example) <= set(schemas[name]["properties"]), name
+
+
+def test_whoever_generates_a_client_finds_ranges_examples_and_one_kind_of_answer() -> None:
+    made = document(an_app())
+    schemas, looked = made["components"]["schemas"], set[str]()
+
+    def check(schema: Any, at: str) -> None:
+        if not isinstance(schema, dict):
+            return
+        if schema.get("type") in ("integer", "number") and "const" not in schema:
+            assert {"minimum", "maximum"} <= {*schema}, f"{at} has no range"
+        assert "default" not in schema or not at.startswith("body"), f"{at}: generated clients would ask for it"
+        for part in ("anyOf", "oneOf", "allOf"):
+            for each in schema.get(part, ()):
+                check(each, at)
+        check(schema.get("items"), f"{at}[]")
+        for name, each in schema.get("properties", {}).items():
+            check(each, f"{at}.{name}")
+        name = schema.get("$ref", "").rpartition("/")[2]
+        if name and name not in looked:
+            looked.add(name)
+            check(schemas[name], f"body {name}")
+
+    for path, methods in made["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation.get("parameters", ()):
+                check(parameter["schema"], f"{method} {path} {parameter['name']}")
+            for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+                check(body["schema"], f"body of {method} {path}")
+                name = body["schema"].get("$ref", "").rpartition("/")[2]
+                assert kind != "application/json" or name in EXAMPLES, f"{method} {path} has no example"
+            for status, response in operation["responses"].items():
+                assert len(response.get("content", {})) < 2, f"{method} {path} {status} answers two kinds"

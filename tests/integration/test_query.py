@@ -213,8 +213,8 @@ async def test_a_streamed_answer_tells_what_was_found_first(
     await hub.write("alice", "the vault is behind zqorchid")
     key = await key_of(harness, "alice")
     model.says = ["Behind zqorchid (s1)."]
-    body = {"question": "what is the vault behind?", "answer": True, "stream": True}
-    found = events_of((await client.post("/v1/query", json=body, headers=bearer(key))).text)
+    body = {"question": "what is the vault behind?", "answer": True}
+    found = events_of((await client.post("/v1/query/stream", json=body, headers=bearer(key))).text)
     assert [name for name, _ in found] == ["start", "chunk", "chunk", "reply", "done"]
     start, reply = found[0][1], found[3][1]
     assert isinstance(start["items"], list)
@@ -228,8 +228,8 @@ async def test_a_streamed_answer_ends_with_its_key(
     await hub.write("alice", "the vault is behind zqorchid")
     key, shown = await key_of(harness, "alice"), len(model.shown)
     model.gate = asyncio.Event()
-    body = {"question": "what is the vault behind?", "answer": True, "stream": True}
-    asking = asyncio.create_task(client.post("/v1/query", json=body, headers=bearer(key)))
+    body = {"question": "what is the vault behind?", "answer": True}
+    asking = asyncio.create_task(client.post("/v1/query/stream", json=body, headers=bearer(key)))
     await until(lambda: len(model.shown) > shown)
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.api_keys.revoke([stored.id for stored in await tx.api_keys.of(None)], harness.clock.now())

@@ -30,7 +30,9 @@ def harness(answering: AppHarness) -> AppHarness:
 async def asked_while(client: httpx2.AsyncClient, model: Model, key: str, act: Act, *, stream: bool) -> httpx2.Response:
     """The answer to a question, and something happens while its model is silent."""
     model.gate, before = asyncio.Event(), len(model.shown)
-    asking = asyncio.create_task(client.post("/v1/query", json=QUESTION | {"stream": stream}, headers=bearer(key)))
+    asking = asyncio.create_task(
+        client.post(f"/v1/query{'/stream' if stream else ''}", json=QUESTION, headers=bearer(key))
+    )
     await until(lambda: len(model.shown) > before)
     await act()
     model.gate.set()
@@ -107,7 +109,7 @@ async def test_a_stream_from_what_was_forgotten_ends_before_its_model_does(
     entry = (await hub.write("alice", "the vault is behind zqorchid")).entry
     own = await key_of(harness, "alice")
     model.gate, before = asyncio.Event(), len(model.shown)
-    asking = asyncio.create_task(client.post("/v1/query", json=QUESTION | {"stream": True}, headers=bearer(own)))
+    asking = asyncio.create_task(client.post("/v1/query/stream", json=QUESTION, headers=bearer(own)))
     await until(lambda: len(model.shown) > before)
     await client.post(f"/v1/entries/{entry.id}/forget", headers=bearer(own))
     heard = events_of((await asking).text)

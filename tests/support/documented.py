@@ -122,7 +122,7 @@ class Document:
                 kind, data = (line.partition(": ")[2] for line in event.split("\n"))
                 json.loads(data)
                 if kind in ("start", "reply"):
-                    yield from self._body(f"{name} {kind}", content["application/json"], data.encode())
+                    yield from self._body(f"{name} {kind}", {"schema": content[EVENT_STREAM]["x-data"]}, data.encode())
 
     def _body(self, name: str, documented: Mapping[str, Any], body: bytes) -> Iterator[str]:
         """What is wrong with a body of JSON. No value of it is repeated."""

@@ -13,14 +13,14 @@ from bot.web.operating import installation_jobs, operating, require_installation
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.shapes.values import Count
+from bot.web.shapes.values import Count, told
 from composer.layers.retention_settings import (
     RETENTION_SETTINGS,
     change_retention,
     chosen_retention,
     configured_retention,
 )
-from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, Setting
+from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES, Setting
 from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
 from composer.operations.backups import stored_backups
 from composer.operations.in_force import agents_in_force, settings_in_force
@@ -119,16 +119,21 @@ class WorkspaceSettings(BaseModel):
     agents: list[AgentLine]
 
 
+def _told(name: str) -> Any:
+    setting = RETRIEVAL_SETTINGS[name]
+    return told(minimum=setting.minimum, maximum=setting.maximum)
+
+
 class WorkspaceSettingsUpdate(BaseModel):
     """What to set; null lets the configured value apply again. What is left out stays."""
 
     model_config = ConfigDict(extra="forbid")
 
-    strategy: str | None = Field(default_factory=lambda: None, max_length=40)
-    top_k: Count | None = Field(default_factory=lambda: None, ge=0)
-    recall_tokens: Count | None = Field(default_factory=lambda: None, ge=0)
-    summary_tokens: Count | None = Field(default_factory=lambda: None, ge=0)
-    retention_days: Count | None = Field(default_factory=lambda: None, ge=0)
+    strategy: Annotated[str, told(enum=list(STRATEGIES))] | None = Field(default_factory=lambda: None)
+    top_k: Annotated[Count, _told("top_k")] | None = Field(default_factory=lambda: None)
+    recall_tokens: Annotated[Count, _told("recall_tokens")] | None = Field(default_factory=lambda: None)
+    summary_tokens: Annotated[Count, _told("summary_tokens")] | None = Field(default_factory=lambda: None)
+    retention_days: Annotated[Count, _told("retention_days")] | None = Field(default_factory=lambda: None)
     keep_days: Count | None = Field(default_factory=lambda: None, ge=0, le=MAX_RETENTION_DAYS)
     prompt_days: Count | None = Field(default_factory=lambda: None, ge=1, le=MAX_RETENTION_DAYS)
     usage_days: Count | None = Field(default_factory=lambda: None, ge=MIN_USAGE_DAYS, le=MAX_RETENTION_DAYS)

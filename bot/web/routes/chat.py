@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from bot.web.call import IS_REPLAYED, ONCE, Calling
 from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
-from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, wants_events
+from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, streamed
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as, metered_of
 from bot.web.principal import Bearer
@@ -24,7 +24,6 @@ from bot.web.router import Router
 from bot.web.sessions import REVOKED, EventKind, StoredQuestion, TurnEvent, TurnView
 from bot.web.shapes.entries import TeamOrProject
 from bot.web.shapes.tokens import TokenUsage
-from bot.web.shapes.values import Flag
 from bot.web.state import WebState
 from composer.entries.projects import project_id
 from composer.errors import Refused
@@ -61,7 +60,7 @@ class TurnStatus(StrEnum):
 class ChatRequest(BaseModel):
     """Something to say to an agent. Without `agent` it is the first, without `session` the session `default`. A session
     made with a `project` (its id or name) belongs to it. `id` names the message: sent again, it changes nothing; the
-    header Idempotency-Key does the same. `stream`: the answer comes as server-sent events."""
+    header Idempotency-Key does the same."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +69,6 @@ class ChatRequest(BaseModel):
     session: str = DEFAULT_SESSION
     project: str | None = None
     id: str | None = None
-    stream: Flag = False
 
 
 class NewAnswerRating(BaseModel):
@@ -161,41 +159,58 @@ class ForgottenSession(BaseModel):
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_SESSION_MESSAGES)]
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "model": ChatAnswer,
-        "description": "The answer; as server-sent events start, chunk, delay, reply or failed, and done, if asked for",
-        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
-    }
+_READ_ALONG: dict[int | str, dict[str, Any]] = {
+    **streamed("start, chunk, delay, reply or failed, and done", ChatAnswer),
+    **documented(404, 409, 422, 429),
 }
+IdempotencyKey = Annotated[str | None, Header()]
 
 
-@router.post(
-    "/chat", summary="Ask an agent", response_model=ChatAnswer, responses={**_STREAM, **documented(404, 409, 422, 429)}
-)
+@router.post("/chat", summary="Ask an agent", response_model=ChatAnswer, responses=documented(404, 409, 422, 429))
 @counts_as(Operation.CHATS)
 async def chat(
-    request: Request,
-    message: ChatRequest,
-    nexus: Nexus,
-    principal: Bearer,
-    idempotency_key: Annotated[str | None, Header()] = None,
+    request: Request, message: ChatRequest, nexus: Nexus, principal: Bearer, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Say something to an agent, and wait for its answer. Whoever leaves before loses nothing: the turn is answered
     all the same, and `GET /v1/chat/turns/{turn}` and `GET /v1/episodes` show it."""
-    owner = await _owner(nexus, principal)
-    id = message.id or idempotency_key or uuid.uuid4().hex
-    said = NewSessionMessage(message.content, message.agent, message.session, message.project, id)
-    question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
-    if (metered := metered_of(request)) is not None:
-        metered.is_counted = not question.new
+    question = await _asked(request, message, nexus, principal, idempotency_key)
     is_valid = credential_check(request, nexus.app, principal, KeyPermission.CHAT)
-    if wants_events(request, asked=message.stream):
-        return StreamingResponse(_stream(nexus, question, is_valid), media_type=EVENT_STREAM)
     ended = [turn_event async for turn_event in nexus.sessions.follow(question, is_valid)][-1]
     if ended.kind is EventKind.REVOKED:
         raise RequestRefused(401, REVOKED, {"WWW-Authenticate": "Bearer"})
     return json_answer(_ended(question, ended))
+
+
+@router.post(
+    "/chat/stream",
+    summary="Ask an agent, and read along",
+    response_class=Response,
+    responses={
+        **streamed("start, chunk, delay, reply or failed, and done", ChatAnswer),
+        **documented(404, 409, 422, 429),
+    },
+)
+@counts_as(Operation.CHATS)
+async def chat_stream(
+    request: Request, message: ChatRequest, nexus: Nexus, principal: Bearer, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """The same, with the answer as it is written. The data of `start` and `reply` is what POST /v1/chat answers, as
+    it is then; that of `chunk` has the next part of the `text`, and that of `failed` a `text` that says why."""
+    question = await _asked(request, message, nexus, principal, idempotency_key)
+    is_valid = credential_check(request, nexus.app, principal, KeyPermission.CHAT)
+    return StreamingResponse(_stream(nexus, question, is_valid), media_type=EVENT_STREAM)
+
+
+async def _asked(
+    request: Request, message: ChatRequest, nexus: WebState, principal: Principal, key: str | None
+) -> StoredQuestion:
+    owner = await _owner(nexus, principal)
+    id = message.id or key or uuid.uuid4().hex
+    said = NewSessionMessage(message.content, message.agent, message.session, message.project, id)
+    question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
+    if (metered := metered_of(request)) is not None:
+        metered.is_counted = not question.new
+    return question
 
 
 @router.get("/chat/turns/{turn}", summary="Get a turn", response_model=ChatAnswer, responses=documented(404))

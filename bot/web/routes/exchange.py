@@ -78,7 +78,7 @@ class EntryDocument(RequestBody):
     entries: Annotated[
         list[ExportedEntry],
         WrapValidator(_unread),
-        Field(description=f"An import takes at most {MAX_ENTRIES:,}."),
+        Field(description=f"An import takes at most {MAX_ENTRIES:,}; an export has all."),
     ]
 
 

@@ -51,7 +51,11 @@ class ForgetRequest(ForgetFilter):
     confirm: (
         Annotated[
             Count,
-            Field(ge=0, description="How many there are. Without it nothing is forgotten, and 409 says the number."),
+            Field(
+                ge=0,
+                le=2**31 - 1,
+                description="How many there are. Without it nothing is forgotten, and 409 says the number.",
+            ),
         ]
         | None
     ) = None

@@ -17,7 +17,7 @@ from bot.web.call import InProject
 from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.entry_pages import Words
-from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, wants_events, watched
+from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, streamed, watched
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as, metered_of
 from bot.web.principal import Bearer, end_work
@@ -26,7 +26,7 @@ from bot.web.router import Router
 from bot.web.sessions import REVOKED
 from bot.web.shapes.entries import Kind
 from bot.web.shapes.tokens import TokenUsage
-from bot.web.shapes.values import Count, Flag
+from bot.web.shapes.values import Count, Flag, told
 from bot.web.state import WebState
 from composer.entries.access import access_for_reading
 from composer.entries.answering import SourceMark, sources_of
@@ -64,20 +64,18 @@ class SearchStrategy(StrEnum):
 class QueryRequest(BaseModel):
     """What to search for: at most `limit` items of at most `budget` tokens together; only of `kinds`, and with all of
     `tags`. Without `budget` or `strategy` the person's own setting counts. `project` (its id or name): that project's
-    entries besides one's own, or alone, if it is isolated. `answer`: a model answers from these items alone; `stream`:
-    as server-sent events."""
+    entries besides one's own, or alone, if it is isolated. `answer`: a model answers from these items alone."""
 
     model_config = ConfigDict(extra="forbid")
 
     question: str
     project: str | None = None
-    limit: Count = DEFAULT_FOUND_ENTRIES
-    budget: Count | None = None
+    limit: Annotated[Count, told(minimum=1, maximum=MAX_FOUND_ENTRIES)] = DEFAULT_FOUND_ENTRIES
+    budget: Annotated[Count, told(minimum=0, maximum=MAX_ANSWER_TOKENS)] | None = None
     strategy: SearchStrategy | None = None
-    kinds: Annotated[list[str], FailFast()] = []
-    tags: Annotated[list[str], FailFast()] = []
+    kinds: Annotated[list[str], FailFast(), told(maxItems=MAX_FILTERS)] = []
+    tags: Annotated[list[str], FailFast(), told(maxItems=MAX_FILTERS)] = []
     answer: Flag = False
-    stream: Flag = False
 
 
 class Audience(StrEnum):
@@ -141,33 +139,17 @@ class _AskedQuery:
         return () if self.prompt is None else sources_of(self.prompt)
 
 
-_RESULT: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "model": QueryResult,
-        "description": "What was found; as server-sent events start, chunk, reply or failed, and done, if asked for",
-        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
-    }
-}
-
-
 @router.post(
     "/query",
     summary="Search by a question",
     response_model=QueryResult,
-    responses={**_RESULT, **documented(403, 404, 409, 422, 429)},
+    responses=documented(403, 404, 409, 422, 429),
 )
 @counts_as(Operation.SEARCHES)
 async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: Bearer) -> Response:
     """Search what one may read: one's own entries, those of one's teams and projects. Nothing of rooms, DMs and
     sessions. Nothing of the question is stored."""
-    asked = await _ask(nexus, principal, body)
-    if (metered := metered_of(request)) is not None:
-        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
-    is_valid = credential_check(request, nexus.app, principal)
-    if asked.prompt is not None:
-        await end_work(request)
-    if wants_events(request, asked=body.stream):
-        return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
+    asked, is_valid = await _asked(request, body, nexus, principal)
     usage = _Used()
     if asked.prompt is not None:
         try:
@@ -177,6 +159,43 @@ async def query(request: Request, body: QueryRequest, nexus: Nexus, principal: B
         except CredentialEnded as error:
             raise RequestRefused(401, REVOKED, CHALLENGE) from error
     return json_answer(_result(asked, usage.text, usage))
+
+
+_READ_ALONG: dict[int | str, dict[str, Any]] = {
+    **streamed("start, chunk, reply or failed, and done", QueryResult),
+    **documented(403, 404, 409, 422, 429),
+}
+
+
+@router.post(
+    "/query/stream",
+    summary="Search by a question, and read along",
+    response_class=Response,
+    responses={
+        **streamed("start, chunk, reply or failed, and done", QueryResult),
+        **documented(403, 404, 409, 422, 429),
+    },
+)
+@counts_as(Operation.SEARCHES)
+async def query_stream(request: Request, body: QueryRequest, nexus: Nexus, principal: Bearer) -> Response:
+    """The same, with the answer as it is written. The data of `start` and `reply` is what POST /v1/query answers: first
+    what was found, at the end with the answer; that of `chunk` has the next part of the
+    `text`, and that of `failed` a `text` that says why."""
+    asked, is_valid = await _asked(request, body, nexus, principal)
+    return StreamingResponse(_stream(nexus, asked, is_valid), media_type=EVENT_STREAM)
+
+
+async def _asked(
+    request: Request, body: QueryRequest, nexus: WebState, principal: Principal
+) -> tuple[_AskedQuery, Callable[[], Awaitable[bool]]]:
+    """What was found and is to be answered, and what says whether the credential is still valid."""
+    asked = await _ask(nexus, principal, body)
+    if (metered := metered_of(request)) is not None:
+        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
+    is_valid = credential_check(request, nexus.app, principal)
+    if asked.prompt is not None:
+        await end_work(request)
+    return asked, is_valid
 
 
 @router.get(

@@ -553,10 +553,19 @@ class AsyncNexus:
         await self.request("PUT", f"/v1/chat/turns/{_part(turn)}/rating", body={"rating": rating})
 
     async def chat_events(self, content: str, **values: Any) -> AsyncIterator[tuple[str, Any]]:
-        """The same while it is written: (name, data) of each event, such as ("chunk", …). It is not tried again."""
-        headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid.uuid4().hex}
-        body = {"content": content, **values}
-        async with self._http.stream("POST", "/v1/chat", json=body, headers=headers, timeout=None) as answer:
+        """POST /v1/chat/stream, the same while it is written: (name, data) of each event, such as ("chunk", …). It is
+        not tried again."""
+        async for each in self._events("/v1/chat/stream", {"content": content, **values}):
+            yield each
+
+    async def query_events(self, question: str, **values: Any) -> AsyncIterator[tuple[str, Any]]:
+        """POST /v1/query/stream: what `query` finds, and its answer while it is written."""
+        async for each in self._events("/v1/query/stream", {"question": question, **values}):
+            yield each
+
+    async def _events(self, path: str, body: dict[str, Any]) -> AsyncIterator[tuple[str, Any]]:
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        async with self._http.stream("POST", path, json=body, headers=headers, timeout=None) as answer:
             if not answer.is_success:
                 await answer.aread()
                 raise _failure(answer)

@@ -193,7 +193,7 @@ async def ended_in_mid_stream(
     """What is heard of an answer while its model is silent, and the credential ends."""
     model.gate, before = asyncio.Event(), len(model.shown)
     body = {"content": "where is it?"} if path == "/v1/chat" else {"question": "where is the vault?", "answer": True}
-    asking = asyncio.create_task(client.post(path, json={**body, "stream": True}, headers=headers))
+    asking = asyncio.create_task(client.post(f"{path}/stream", json=body, headers=headers))
     await until(lambda: len(model.shown) > before)
     await end()
     heard = events_of((await asking).text)
@@ -232,7 +232,7 @@ async def test_a_tools_stream_ends_when_its_person_revokes_it_and_no_other_one_d
 
     heard = await ended_in_mid_stream(client, model, "/v1/query", bearer(claude), revoke)
     assert heard[-2:] == ["failed", "done"]
-    whole = await ask(client, alice, "POST", "/v1/query", question="where is the vault?", answer=True, stream=True)
+    whole = await ask(client, alice, "POST", "/v1/query/stream", question="where is the vault?", answer=True)
     assert [name for name, _ in events_of(whole.text)][-2:] == ["reply", "done"]
 
 
