@@ -54,8 +54,8 @@ async def admins_to_ask(tx: Transaction, access: EntryAccess) -> Sequence[str]:
 
 
 async def links_by_others(tx: Transaction, access: EntryAccess, since: datetime) -> Sequence[tuple[datetime, str]]:
-    """When others made a link that signs in as this person, since a time, the latest first, and the admin who did; no
-    name: whoever runs Nexus."""
+    """When others last made a link that signs in as this person, since a time, the latest first, and the admin who did;
+    no name: whoever runs Nexus."""
     visibility.owned_by_bearer(access)
     found = [
         event
@@ -64,5 +64,8 @@ async def links_by_others(tx: Transaction, access: EntryAccess, since: datetime)
         if user in event.users and event.actor not in access.users
     ]
     names = await tx.people.names([event.actor for event in found if event.actor is not None])
-    told = {(event.at, names.get(event.actor, "") if event.actor is not None else "") for event in found}
-    return sorted(told, reverse=True)[:MAX_LINKS]
+    latest: dict[str, datetime] = {}
+    for event in found:
+        name = names.get(event.actor, "") if event.actor is not None else ""
+        latest[name] = max(event.at, latest.get(name, event.at))
+    return sorted(((at, name) for name, at in latest.items()), reverse=True)

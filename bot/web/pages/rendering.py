@@ -333,8 +333,9 @@ class Dates:
 
     def _date(self, there: date) -> str:
         same_year = there.year == self._today().year
-        skeleton = "d MMM" if same_year else "d MMM y"
-        return str(format_date(there, skeleton, locale=self._locale))
+        if self._locale.language != SOURCE_LANGUAGE:  # English ones stand as in Britain, whatever the browser says
+            return str(format_skeleton("MMMd" if same_year else "yMMMd", there, locale=self._locale))
+        return str(format_date(there, "d MMM" if same_year else "d MMM y", locale=self._locale))
 
     def _today(self) -> date:
         return (self._now or datetime.now(UTC)).astimezone(self._zone).date()

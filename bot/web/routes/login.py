@@ -37,7 +37,7 @@ WAYS_TO_LINKS: Final = (
     "page Admin, People. Are you the only admin, ask whoever runs Nexus: nexus login.",
     "New here: ask an admin of your organisation to invite you.",
 )
-SIGNS_IN: Final = "This signs this browser in as {person}, for {days} days. Is that you?"
+SIGNS_IN: Final = "This signs this browser in as {name} of {tenant}, for {days} days. Is that you?"
 YES: Final = "Sign in"
 BY_ACCOUNT: Final = "Or sign in with an account of {host}"
 NOT_FROM_LOGIN_PAGE: Final = (
@@ -62,7 +62,8 @@ async def show_link(request: Request, nexus: Nexus, code: str = "") -> Response:
         person = await person_of_link(nexus.app.database, code, nexus.app.clock.now())
     except NotFound as error:
         return page(language.told(str(error)), status=404, language=language.code)
-    said = language.told(SIGNS_IN.format(person=person, days=SESSION_LIFETIME.days))
+    name, _, tenant = person.rpartition(" of ")
+    said = language.told(SIGNS_IN.format(name=name, tenant=tenant, days=SESSION_LIFETIME.days))
     return page(said, button(LOGIN_PATH, language.told(YES), code=code), language=language.code)
 
 

@@ -100,6 +100,7 @@
       if (find().open) find().close(); else open();
     }
     if (!find().open) return;
+    if (event.key === "Escape") { event.preventDefault(); find().close(); }  // else a browser empties the box first
     const ways = [find().querySelector("input"), ...find().querySelectorAll("#found a")];
     const at = ways.indexOf(document.activeElement);
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
@@ -121,6 +122,14 @@
   document.addEventListener("click", (event) => {
     if (event.target.closest("a[data-find]") && !event.metaKey && !event.ctrlKey) { event.preventDefault(); open(); }
     if (event.target.id === "find") event.target.close();
+  });
+
+  // Of tabs that are wider than the screen, the one of the page is in view.
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const chosen of document.querySelectorAll(".shelves [aria-current]")) {
+      const row = chosen.closest(".shelves");
+      row.scrollLeft = chosen.offsetLeft - row.offsetLeft - (row.clientWidth - chosen.clientWidth) / 2;
+    }
   });
 
   // Of a month that is wider than the screen, its latest days are shown first.
