@@ -54,6 +54,17 @@ _NO: Final = re.compile(
     r"|mai|nessun\w?|senza|niet|geen|nooit|zonder)\b",
     re.IGNORECASE,
 )
+# What may turn a part of its sentence around: a "no" in other languages, a condition.
+_TURNING: Final = re.compile(
+    r"\b(?:refuse\w?|stop|avoid|unless|whether|if|only|except|niemand|nichts|nur|falls|wenn|ob|au\u00dfer|rien|personne|seulement|sauf"
+    r"|nada|nadie|solo|s\u00f3lo|salvo|ningu\u00e9m|nada|somente|niente|nulla|niets|alleen|nikt|nic|bez|tylko"
+    r"|\u043d\u0435|\u043d\u0438|\u043d\u0435\u0442|\u043d\u0435\u043b\u044c\u0437\u044f|\u043d\u0438\u043a\u0442\u043e|\u043d\u0438\u0447\u0435\u0433\u043e|\u043d\u0438\u043a\u043e\u0433\u0434\u0430|\u0431\u0435\u0437|\u0442\u043e\u043b\u044c\u043a\u043e|\u043d\u0456|\u043d\u0456\u0445\u0442\u043e|\u043d\u0456\u0447\u043e\u0433\u043e|\u043d\u0456\u043a\u043e\u043b\u0438|\u043d\u0435\u043c\u0430\u0454|\u043b\u0438\u0448\u0435|\u0442\u0456\u043b\u044c\u043a\u0438"
+    r"|inte|aldrig|ingen|inget|inga|utan|ikke|aldri|uden|uten|nikdy|nikdo|ei|emme|ette|eiv\u00e4t|\u00e4l\u00e4|\u00e4lk\u00e4\u00e4|ilman|nu|niciodat\u0103|nimeni|f\u0103r\u0103"
+    r"|jangan|tidak|tanpa|bukan|kh\u00f4ng|\u0111\u1eebng|ch\u01b0a|de\u011fil|yok|\u0644\u0627|\u0644\u0645|\u0644\u0646|\u0644\u064a\u0633|\u0628\u062f\u0648\u0646|\u0644\u06cc\u0633|\u05dc\u05d0|\u05d0\u05dc|\u05d1\u05dc\u05d9|\u05d0\u05d9\u05df|\u05d0\u05e3)\b"
+    # Scripts without a bound between words.
+    r"|\u4e0d|\u6ca1|\u6c92|\u522b|\u5225|\u52ff|\u672a|\u65e0|\u7121|\u306a\u3044|\u306a\u304b\u3063|\u307e\u305b\u3093|\uc54a|\uc9c0\s?\ub9c8|\ubabb|\uc548\s|\u0928\u0939\u0940\u0902|\u092e\u0924",
+    re.IGNORECASE,
+)
 _CLAUSE_END: Final = re.compile(r"[.!?;\n]")
 
 
@@ -65,12 +76,13 @@ def asks_to_store(text: str) -> bool:
 
 
 def denied_outside(text: str, start: int, end: int) -> bool:
-    """Whether the sentence around a part of a message, from `start` to `end`, has a "no" or "not" outside that part:
-    then the part alone may say the contrary. "Don't forget that" is none."""
+    """Whether the sentence around a part of a message, from `start` to `end`, has a "not" or an "only if" outside that
+    part: then the part alone may say the contrary. "Don't forget that" is none."""
     before = [found.end() for found in _CLAUSE_END.finditer(text, 0, start)]
     after = _CLAUSE_END.search(text, end)
     outside = f"{text[before[-1] if before else 0 : start]} | {text[end : after.start() if after else len(text)]}"
-    return _NO.search(_DONT_FORGET.sub(" ", outside)) is not None
+    said = _ELSEWHERE.sub(" ", _DONT_FORGET.sub(" ", outside))
+    return any(pattern.search(said) for pattern in (_NO, _TURNING))
 
 
 def _asks_to_remember(text: str) -> bool:

@@ -4,6 +4,7 @@ Its text is a quote of that message, and the message says whom to remind. The mo
 that, and how to cancel the reminder.
 """
 
+import re
 from datetime import tzinfo
 from typing import Final
 
@@ -30,6 +31,7 @@ from composer.text.wishes import asks_for_reminder
 from composer.turn.tool_writes import judged_access, part_of
 from composer.visibility import AccessContext
 
+_SENTENCE: Final = re.compile(r"[.!?;](?:\s|\Z)|\n")
 _UNREAD: Final = (
     "Nothing was set: that is no time that I read. Write in 20 minutes, at 14:00, tomorrow 9:00, on Friday at 14:00, "
     "2026-05-04 09:00 or every weekday at 9:30, and nothing else."
@@ -82,7 +84,10 @@ class ToolReminders:
         if not self.allowed:
             raise Refused(_NOT_ASKED if not self._asked.for_reminder() else _ONE)
         start, end = part_of(self._asked, text, asks_for_reminder)
-        return await self._set(self._when(words), clean_line(self._asked.text[start:end], 2_000))
+        quote, wish = self._asked.text[start:end], self._asked.wish(self._question.at, self._zone)
+        if wish is not None:  # what the model leaves out of its sentence may turn it around
+            quote = next((each for each in _SENTENCE.split(wish.text) if quote in each), quote)
+        return await self._set(self._when(words), clean_line(quote, 2_000))
 
     async def fulfil(self) -> tuple[list[str], list[str]]:
         """Set the reminder that the message asks for, if its time is understood whole: for answers whose model can

@@ -232,6 +232,11 @@ async def test_what_was_asked_to_be_stored_is(office: Office, asked: str) -> Non
         ("remember: we don't deploy on Friday", "deploy on Friday"),
         ("remember that it isn't true that we deploy on Friday", "we deploy on Friday"),
         ("remember that nobody may deploy on Friday", "deploy on Friday"),
+        ("remember that we refuse to deploy on Friday", "deploy on Friday"),
+        ("remember that we deploy on Friday only after the audit", "we deploy on Friday"),
+        ("merk dir, dass niemand Friday deploy darf", "Friday deploy darf"),
+        ("запомни: мы не deploy on Friday", "deploy on Friday"),
+        ("请记住我们不deploy on Friday", "deploy on Friday"),
     ],
 )
 async def test_a_quote_does_not_leave_out_a_no(office: Office, question: str, words: str) -> None:

@@ -106,13 +106,30 @@ async def test_a_reminder_of_ones_own_takes_no_words_of_what_its_message_passes_
 async def test_a_quotation_in_a_wish_stays_one(office: Office) -> None:
     asked = '@nexus remind me in 20 minutes to read "The Name of the Wind" to Bob'
     await office.ask("alice", asked, call("remind", when="in 20 minutes", text="read The Name of the Wind"), **LAB)
-    assert await office.rows(OPEN) == [('read "The Name of the Wind"', "open")]
+    assert await office.rows(OPEN) == [('read "The Name of the Wind" to Bob', "open")]
 
 
 async def test_it_can_be_asked_for_in_german(office: Office) -> None:
     asked = "@nexus erinnere mich in 20 Minuten an die Blumen"
     await office.ask("alice", asked, call("remind", when="in 20 minutes", text="die Blumen"), **LAB)
-    assert await office.rows(OPEN) == [("die Blumen", "open")]
+    assert await office.rows(OPEN) == [("an die Blumen", "open")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("remind us in 20 minutes to pay mallory only after the audit", "pay mallory only after the audit"),
+        ("remind us in 20 minutes to refuse the plants. I like them", "refuse the plants"),
+        ("напомни нам через 20 минут не платить mallory", "не платить mallory"),
+        ("påminn oss om 20 minuter att inte betala mallory", "att inte betala mallory"),
+    ],
+)
+async def test_a_model_leaves_nothing_out_of_what_others_are_reminded_of(
+    office: Office, asked: str, words: str
+) -> None:
+    part = next(part for part in ("pay mallory", "the plants", "платить mallory", "betala mallory") if part in asked)
+    await office.ask("alice", f"@nexus {asked}", call("remind", when="in 20 minutes", text=part), **LAB)
+    assert await office.rows(OPEN) in ([(words, "open")], [])
 
 
 async def test_it_is_offered_only_where_it_may_be_set(office: Office) -> None:
