@@ -38,6 +38,7 @@ MAX_FILTERS: Final = 32  # kinds, or tags
 FILTERED_CANDIDATES: Final = 600  # by meaning, and as many by words, of which those of some kinds or tags are left
 MAX_ANSWER_FACTS: Final = 5  # facts and landmarks of one answer
 MIN_ENTRY_TOKENS: Final = 20  # of the last item, which is cut where only a part of it fits
+MAX_LATEST: Final = 16  # passages that a question embeds first, of what was written just before it
 CUT_SNIPPET: Final = " …"  # ends a text of which a part is shown
 FACT: Final = "fact"
 LANDMARK: Final = "landmark"
@@ -179,13 +180,12 @@ class EntrySearch:
         )
 
     async def _embed_latest(self, reader: EntryReader) -> None:
-        """Embed what was just written where the question is asked, so that it is found. Where that fails, its words
-        are searched."""
-        projects = [] if reader.project is None else [project_namespace(reader.project)]
+        """Embed what was just written where the question is asked, so that it is found; not a whole import, for which
+        the question would wait. Where that fails, its words are searched."""
+        asked = [entries_namespace(reader.user)]
+        asked += [] if reader.project is None else [project_namespace(reader.project)]
         with suppress(BudgetUsedUp, Unavailable):  # the indexer tries again, and says why it can't
-            await embed_next(
-                self._database, self._embedder, reader.tenant_id, [entries_namespace(reader.user), *projects]
-            )
+            await embed_next(self._database, self._embedder, reader.tenant_id, asked, MAX_LATEST)
 
     async def _vector(self, reader: EntryReader, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer, or its budget is used up: then words alone

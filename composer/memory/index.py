@@ -219,16 +219,21 @@ def memory_entries(memory: NewMemory, expires_at: datetime | None = None) -> lis
 
 
 async def embed_next(
-    database: Database, embedder: MeteredEmbedder, tenant_id: uuid.UUID, namespaces: Collection[str] | None = None
+    database: Database,
+    embedder: MeteredEmbedder,
+    tenant_id: uuid.UUID,
+    namespaces: Collection[str] | None = None,
+    most: int | None = None,
 ) -> EmbeddedCount:
-    """Embed the next batch of a tenant's items, of some namespaces (None: of all), and merge memories that prove to be
-    paraphrases.
+    """Embed the latest of a tenant's items that wait, of some namespaces (None: of all), a batch of them or `most`, and
+    merge memories that prove to be paraphrases.
 
     No connection is held while the embedder works. Raises Unavailable when the embedder does not answer, and
     BudgetUsedUp.
     """
+    limit = most or EMBED_BATCH_SIZE
     async with database.statement(tenant_id) as tx:
-        waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE, namespaces)
+        waiting = await tx.recall.unembedded_items(limit, namespaces)
     if not waiting:
         return EmbeddedCount()
     account = UsageAccount(tenant_id, WorkKind.EMBEDDING)  # of many conversations, so in nobody's name
@@ -239,4 +244,4 @@ async def embed_next(
             await tx.serialize()  # before any row is changed, as `consolidate` does
         stored = await tx.recall.store_vectors(waiting, vectors)
         await merge_paraphrases(tx, [id for id in statements if (id, 1) in stored], embedder.scale)
-    return EmbeddedCount(len(waiting), more=len(waiting) == EMBED_BATCH_SIZE or len(stored) < len(waiting))
+    return EmbeddedCount(len(waiting), more=len(waiting) == limit or len(stored) < len(waiting))

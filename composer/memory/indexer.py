@@ -182,6 +182,8 @@ class Indexer:
                 progress(0, done.items)
             if not done.more:
                 return left
+            if self._due:  # somebody has said something meanwhile: that is indexed first
+                return Left.MORE
             await self._priority.wait()
         return Left.MORE if embed else left
 

@@ -316,7 +316,7 @@ class Recall:
         return await self._sql.fetch_as(Skipped, "messages_skipped")
 
     async def unembedded_items(self, limit: int, namespaces: Collection[str] | None = None) -> list[EmbeddingInput]:
-        """Passages without a vector, with the text to embed: of some namespaces (None: of all)."""
+        """The latest passages without a vector, with the text to embed: of some namespaces (None: of all)."""
         return await self._sql.fetch_as(
             EmbeddingInput,
             "recall_unembedded",

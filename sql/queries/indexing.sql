@@ -49,7 +49,8 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- name: recall_unembedded
--- List passages without a vector, of some namespaces (NULL: of all), with the text to embed and the version of their row.
+-- List passages without a vector, of some namespaces (NULL: of all), with the text to embed and the version of their row:
+-- the latest first, so that nobody's import keeps back what is said meanwhile.
 -- It sets its tenant itself, as api_key_find does.
 SELECT found.*
 FROM (SELECT set_config('nexus.tenant', :tenant_id::uuid::text, true) AS tenant OFFSET 0) AS within
@@ -61,7 +62,7 @@ CROSS JOIN LATERAL (
         SELECT id, part, start, chars, kind, xmin::text AS version FROM recall_index
         WHERE tenant_id = within.tenant::uuid AND embedding IS NULL
               AND (:namespaces::text[] IS NULL OR namespace = ANY (:namespaces::text[]))
-        ORDER BY at, id, part
+        ORDER BY at DESC, id DESC, part DESC
         LIMIT :limit
     ) AS r
     LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = within.tenant::uuid AND e.id = r.id

@@ -118,7 +118,7 @@ async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
-        assert len(embedded) < 100
+        assert embedded.index("small") <= 2, "one batch of the others' goes first at most"
         await harness.app.indexer.catch_up(harness.workspace("much").tenant_id)
         assert {text for text in embedded if text.startswith("remark")} == {f"remark {n}" for n in range(100)}
 

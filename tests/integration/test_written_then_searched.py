@@ -2,15 +2,17 @@
 question."""
 
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from composer.entries import entries
 from composer.entries.entries import Writer
-from composer.entries.search import EntryQuestion, EntryReader
+from composer.entries.search import MAX_LATEST, EntryQuestion, EntryReader
 from composer.errors import Unavailable
 from composer.model import EVERY_VENDOR
-from composer.ports.models import MINILM_SCALE
+from composer.ports.models import MINILM_SCALE, Vectors
 from tests.support.entries import OF_PERSON, Hub
 from tests.unit.test_relevance import candidate, found
 
@@ -23,10 +25,11 @@ PAIRS = [
 ]
 
 
-async def written_and_searched(hub: Hub, said: str, asked: str) -> list[str]:
+async def written_and_searched(hub: Hub, said: str, asked: str, before: Sequence[str] = ()) -> list[str]:
     async with hub.request("alice", None, None, OF_PERSON) as (tx, access):
-        sent = {"content": said}
-        await entries.write(tx, access, sent, Writer("alice"), str(uuid.uuid4()), hub.harness.clock.now())  # type: ignore[arg-type]
+        for text in (*before, said):
+            sent = {"content": text}
+            await entries.write(tx, access, sent, Writer("alice"), str(uuid.uuid4()), hub.harness.clock.tick())  # type: ignore[arg-type]
         reader = EntryReader(access.tenant_id, access.user, EVERY_VENDOR, OF_PERSON)
     result = await hub.harness.app.entry_search.search(reader, EntryQuestion(asked))
     return [hit.item.text for hit in result.hits]
@@ -36,6 +39,25 @@ async def written_and_searched(hub: Hub, said: str, asked: str) -> list[str]:
 async def test_what_was_just_written_is_found_by_its_meaning(hub: Hub, said: str, asked: str) -> None:
     await hub.write("alice", "Our office has a blue door.")
     assert said in await written_and_searched(hub, said, asked)
+
+
+async def test_behind_an_import_a_question_embeds_what_was_just_written_alone(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = [f"Crate {n} holds green bottles." for n in range(70)]
+    embedded: list[str] = []
+    search = hub.harness.app.entry_search
+    real = search._embedder.embed
+
+    async def recording(texts: Sequence[str], *args: Any, **kwargs: Any) -> Vectors:
+        embedded.extend(texts)
+        return await real(texts, *args, **kwargs)
+
+    monkeypatch.setattr(search._embedder, "embed", recording)
+    said, asked = PAIRS[0]
+    await written_and_searched(hub, said, asked, imported)
+    assert said in embedded
+    assert len(embedded) <= MAX_LATEST + 1
 
 
 async def test_without_an_embedder_it_is_found_by_its_words(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
