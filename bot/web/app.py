@@ -29,10 +29,10 @@ from bot.web.oauth.documents import ClientDocuments
 from bot.web.oauth.metadata import CONSENT, PROTECTED_RESOURCE, REGISTER, RESOURCE_PATH, REVOKE, TOKEN
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
-from bot.web.pages import admin_import, joining, memory_acts
+from bot.web.pages import admin_import, ask, joining, memory_acts
 from bot.web.pages.rendering import error_page
 from bot.web.problems import add_problems, documented
-from bot.web.routes import admin_imports, exchange, gateway, health, login, oauth
+from bot.web.routes import admin_imports, chat, exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from composer import __version__
@@ -55,6 +55,8 @@ BODY_BYTES: Final[Mapping[str, int]] = {
     SLACK_EVENTS_PATH: MAX_REQUEST_BYTES,
     login.LOGIN_PATH: login.MAX_LOGIN_FORM_BYTES,
     joining.INVITE_PATH: joining.MAX_INVITE_FORM_BYTES,
+    chat.CHAT_PATH: chat.MAX_CHAT_BYTES,
+    ask.ASK: ask.MAX_ASK_BYTES,
     exchange.IMPORT_PATH: exchange.IMPORT_BYTES,
     memory_acts.IMPORT_PAGE: exchange.IMPORT_BYTES,
     **dict.fromkeys(GATEWAY_PATHS, gateway.MAX_GATEWAY_REQUEST_BYTES),

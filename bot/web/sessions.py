@@ -5,11 +5,12 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 from weakref import WeakSet
 
+from bot.web.session_files import SentFile, SessionFiles, attachments_of
 from composer.app import App
 from composer.errors import BadInput, Conflict, NotFound, Unavailable
 from composer.ingest.receive import turn_id
@@ -97,8 +98,9 @@ class StoredQuestion:
 class SessionDelivery:
     """Gives the events of turns to those who wait for them in this process (composer.turn.delivery.Delivery)."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: SessionFiles) -> None:
         self._listeners: WeakSet[_Listener] = WeakSet()
+        self._files = files
 
     def listen(self, turn: uuid.UUID) -> _Listener:
         """Collect the events of a turn from now on, for as long as the caller refers to the listener."""
@@ -125,10 +127,12 @@ class SessionDelivery:
 
     async def deliver(self, answer: Answer) -> None:
         """Say that the answer is there. It is stored, so nothing else is to be done."""
+        self._files.drop(answer.turn.message_id)
         self._notify(answer.turn, TurnEvent(EventKind.FAILED if answer.failed else EventKind.ANSWER, answer.text))
 
     async def abandon(self, turn: Turn) -> None:
         """Say that there will be no answer."""
+        self._files.drop(turn.message_id)
         self._notify(turn, TurnEvent(EventKind.FAILED, QUESTION_ERASED))
 
     def _notify(self, turn: Turn, event: TurnEvent) -> None:
@@ -145,8 +149,11 @@ class ApiSessions:
     def __init__(self, app: App, *, look_seconds: float = ANSWER_LOOK_SECONDS) -> None:
         self._app = app
         self._look_seconds = look_seconds
-        self._delivery = SessionDelivery()
+        self._files = SessionFiles()
+        self._delivery = SessionDelivery(self._files)
         app.turns.serve(API, self._delivery, here_only=True)
+        app.drafter.images.register_source(API, self._files)
+        app.file_texts.register_source(API, self._files)
 
     async def owner(self, tenant: uuid.UUID, user: uuid.UUID, grants: frozenset[str]) -> SessionOwner:
         """A person who asks, by the permissions of their credential. Raises NotFound for an unknown tenant."""
@@ -155,13 +162,21 @@ class ApiSessions:
             raise NotFound("There is no such organisation.")
         return SessionOwner(api_workspace(tenant, slug), user, grants)
 
-    async def ask(self, owner: SessionOwner, said: NewSessionMessage, admit: Admit | None = None) -> StoredQuestion:
-        """Store what is said, and let it be answered. The same message again, by its id, changes nothing. `admit`
-        raises where nothing may be stored any more; it is called while erasure is blocked, where something is stored.
+    async def ask(
+        self,
+        owner: SessionOwner,
+        said: NewSessionMessage,
+        admit: Admit | None = None,
+        files: Sequence[SentFile] = (),
+    ) -> StoredQuestion:
+        """Store what is said with its `files`, and let it be answered. The same message again, by its id, changes
+        nothing. `admit` raises where nothing may be stored any more; it is called while erasure is blocked, where
+        something is stored.
 
-        Raises as `open_session` and `admit`, BadInput for the id of another message, Conflict for that of an erased
-        one, and Unavailable.
+        Raises as `open_session`, `attachments_of` and `admit`, BadInput for the id of another message, Conflict for
+        that of an erased one, and Unavailable.
         """
+        said = replace(said, attachments=attachments_of(files))
         tenant = owner.workspace.tenant_id
         agents = self._app.directory.agents(tenant)
         async with self._app.database.transaction(tenant) as tx:
@@ -169,7 +184,14 @@ class ApiSessions:
         message = message_id(session.conversation.id, session.incoming.id)
         turn = turn_id(message, session.agent)
         listener = self._delivery.listen(turn)  # before it is received: its answer may come at once
-        received = await self._app.receive(owner.workspace, [session.incoming], admit=admit)
+        held = {each.address: file.content for each, file in zip(said.attachments, files, strict=True)}
+        self._files.hold(owner.user, message, held)
+        received = None
+        try:
+            received = await self._app.receive(owner.workspace, [session.incoming], admit=admit)
+        finally:
+            if received is None or not received.new:
+                self._files.release(message, held)
         async with self._app.database.transaction(tenant, "read") as tx:
             stored = await tx.messages.get(message)
         if not received.new and stored is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from composer.model import Trust, TurnState, Usage
+from composer.model import Attachment, Trust, TurnState, Usage
 from composer.ports.database import Row, Statements
 from composer.visibility import Owned
 
@@ -49,9 +49,9 @@ class StoredSession:
 @dataclass(frozen=True, slots=True)
 class SessionExchange:
     """What a person said in a session, and its answer. `id` is the message's, `sent_with` the one that it was sent
-    with. `posted`: the agent said it of itself; then `text` is its own. `turn` None: nobody was to answer, or the
-    answer was erased. `rating`: what the person thinks of the answer. `answer` None: there is none yet, or there is
-    the sentence `failure` in its place."""
+    with. `files` came with it, here without their texts. `posted`: the agent said it of itself; then `text` is its own.
+    `turn` None: nobody was to answer, or the answer was erased. `rating`: what the person thinks of the answer.
+    `answer` None: there is none yet, or there is the sentence `failure` in its place."""
 
     id: uuid.UUID
     at: datetime
@@ -65,6 +65,7 @@ class SessionExchange:
     failure: str | None
     answered_at: datetime | None
     rating: AnswerRating = AnswerRating.NONE
+    files: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,7 @@ def _exchange(row: Row) -> SessionExchange:
         row["failure"],
         row["answered_at"],
         _RATED[row["rating"]],
+        tuple(Attachment(**each) for each in json.loads(row["files"])),
     )
 
 

@@ -53,6 +53,7 @@ _SUFFIXES: Final = {
         FileKind.TEXT,
     ),
 }
+READ_SUFFIXES: Final = tuple(suffix for suffix, kind in _SUFFIXES.items() if kind is not FileKind.OTHER)
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
 _TYPES: Final = {
     "application/pdf": FileKind.PDF,

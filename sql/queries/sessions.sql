@@ -31,11 +31,14 @@ LIMIT :limit
 -- name: session_messages
 -- List what a person said in their sessions, newest first, each with its answer, and what the agent posted there of
 -- itself (its text is the answer then). `agent` is a slug, `session` a name, `project` one whose sessions are listed alone.
-SELECT page.id, page.at, page.external_id, page.text, page.user_id, page.posted, s.id AS conversation_id, s.name, s.agent,
+SELECT page.id, page.at, page.external_id, page.text, page.files, page.user_id, page.posted, s.id AS conversation_id, s.name, s.agent,
        s.project_id, s.project, t.id AS turn_id, t.state, t.failure, t.answered_at, t.rating, r.text AS answer
 FROM ({{session_rows}}) AS s
 CROSS JOIN LATERAL (
-    SELECT m.id, m.at, m.seq, m.external_id, m.text, s.user_id, m.agent_id IS NOT NULL AS posted FROM messages AS m
+    SELECT m.id, m.at, m.seq, m.external_id, m.text, s.user_id, m.agent_id IS NOT NULL AS posted,
+           (SELECT coalesce(jsonb_agg(file - 'text' - 'address' ORDER BY n), '[]')
+            FROM jsonb_array_elements(m.attachments) WITH ORDINALITY AS attached (file, n)) AS files
+    FROM messages AS m
     WHERE m.tenant_id = :tenant_id AND m.conversation_id = s.id AND NOT m.ephemeral
           AND (m.agent_id IS NULL OR starts_with(m.external_id, 'post:'))
           AND (m.at, m.id) < (coalesce(:before_at::timestamptz, 'infinity'),

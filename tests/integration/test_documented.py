@@ -41,9 +41,11 @@ ETAG = {"ETag": '"1"'}
 
 
 def an_app() -> FastAPI:
-    unasked = SimpleNamespace(serve=lambda *_, **__: None)
+    unasked = SimpleNamespace(serve=lambda *_, **__: None, register_source=lambda *_: None)
+    unasked.images = unasked
     settings, redis = Settings(home=Path("unused")), ServerUrl("redis://127.0.0.1:1/0")
-    return web_app(cast(Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked)), Metrics(()), {}, None)
+    parts = SimpleNamespace(settings=settings, redis_url=redis, turns=unasked, drafter=unasked, file_texts=unasked)
+    return web_app(cast(Any, parts), Metrics(()), {}, None)
 
 
 def answering(response: Response) -> Callable[[], Awaitable[Response]]:

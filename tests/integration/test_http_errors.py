@@ -47,12 +47,11 @@ class Given(BaseModel):
 def an_app(public_url: str | None = None) -> FastAPI:
     """The app of the web port with routes of every kind."""
     settings = Settings(home=Path("unused"), public_url=public_url)
-    unasked = SimpleNamespace(serve=lambda *_, **__: None)  # no test here talks to an agent
+    unasked = SimpleNamespace(serve=lambda *_, **__: None, register_source=lambda *_: None)
+    unasked.images = unasked  # no test here talks to an agent, or asks the database
+    parts = {"turns": unasked, "drafter": unasked, "file_texts": unasked, "database": SimpleNamespace()}
     redis = ServerUrl("redis://127.0.0.1:1/0")
-    away = SimpleNamespace()  # no test here asks the database
-    running = cast(
-        Any, SimpleNamespace(settings=settings, redis_url=redis, turns=unasked, database=away, clock=SystemClock())
-    )
+    running = cast(Any, SimpleNamespace(settings=settings, redis_url=redis, clock=SystemClock(), **parts))
     served = web_app(running, Metrics(()), {}, None)
 
     @served.post("/v1/things")

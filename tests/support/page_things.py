@@ -287,13 +287,14 @@ Maker = Callable[[Owner], Awaitable[Ids]]
 @dataclass(frozen=True)
 class Row:
     """A route: who may use it, what it is about, and what its form holds besides; `<x>` stands for an id of the thing.
-    `changes`: pressing it changes what is stored. `known`: parameters that name what others may know of (a person of
-    the organisation, who is in a room with everybody); `alone`: ids that the form holds instead of the others."""
+    `file`: the field that a file is sent in, if one is. `changes`: pressing it changes what is stored. `known`:
+    parameters that name what others may know of (a person of the organisation, who is in a room with everybody);
+    `alone`: ids that the form holds instead of the others."""
 
     who: str = PEOPLE
     of: Maker = nothing
     form: Mapping[str, str] = field(default_factory=dict)
-    file: bool = False
+    file: str = ""
     changes: bool = True
     known: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
@@ -344,7 +345,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /you": Row(),
     "POST /admin/audit/verify": Row(ADMINS, changes=False),
     "POST /admin/import/discard": Row(ADMINS, form={"id": _NOBODYS}),
-    "POST /admin/import/file": Row(ADMINS, file=True),
+    "POST /admin/import/file": Row(ADMINS, file="file"),
     "POST /admin/import/run": Row(ADMINS, form={"id": _NOBODYS, "channel": "C1"}),
     "POST /admin/import/undo": Row(ADMINS, form={"id": _NOBODYS}),
     "POST /admin/jobs/{name}": Row(ADMINS),
@@ -354,7 +355,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
     "POST /admin/settings": Row(ADMINS, form={"top_k": "7"}),
     "POST /admin/settings/retention": Row(ADMINS, form={"keep_days": "9", "confirmed": "true"}),
-    "POST /ask": Row(of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, alone=("project",)),
+    "POST /ask": Row(
+        of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, file="files", alone=("project",)
+    ),
     "POST /ask/turns/{turn}/rating": Row(of=conversation, form={"rating": "good"}),
     "POST /ask/turns/{turn}/stop": Row(of=conversation, changes=False),
     "POST /invitations": Row(ADMINS, form={"name": "zqforged"}),
@@ -364,7 +367,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /memory": Row(form={"text": "zqforged"}),
     "POST /memory/bulk": Row(of=entry_and_team, form={"act": "share", "id": "<id>", "team": "<team>"}),
     "POST /memory/empty": Row(of=trashed, form={"confirm": "1"}),
-    "POST /memory/import": Row(form={"dry_run": "false"}, file=True),
+    "POST /memory/import": Row(form={"dry_run": "false"}, file="file"),
     "POST /memory/{id}/edit": Row(of=entry, form={"text": "zqforged"}),
     "POST /memory/{id}/forget": Row(of=entry),
     "POST /memory/{id}/restore": Row(of=trashed),
@@ -424,5 +427,5 @@ def named_by(name: str) -> list[str]:
 
 def sent_with(row: Row, form: Mapping[str, Any]) -> dict[str, Any]:
     """How a form is sent: as a browser does."""
-    files = {"files": {"file": ("entries.json", _ENTRIES, "application/json")}} if row.file else {}
+    files = {"files": {row.file: ("entries.json", _ENTRIES, "application/json")}} if row.file else {}
     return {"data": form, **files}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Form, Query, Request, Response
+from fastapi import File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from bot.web.call import ApiCall
@@ -16,10 +16,11 @@ from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT
 from bot.web.metering import counts_as, metered_of
 from bot.web.pages.rendering import PAGE_HEADERS, page, render
-from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
+from bot.web.pages.viewer import LongFormRoute, PageRouter, Reading, SignedIn, Viewer, is_script
+from bot.web.session_files import MAX_FILES_BYTES, SentFile
 from bot.web.sessions import EventKind, StoredQuestion
 from bot.web.state import WebState
-from composer.model import entries_namespace, profile_namespace
+from composer.model import IMAGE_TYPES, entries_namespace, profile_namespace
 from composer.people import remembered
 from composer.people.credentials.issuing import require_valid
 from composer.people.credentials.principal import KeyPermission
@@ -33,6 +34,7 @@ from composer.repositories.operations import Operation
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.sessions import AnswerRating, SessionExchange, StoredSession
 from composer.text.cleaning import clean_line, shorten
+from composer.text.file_kinds import READ_SUFFIXES
 
 ASK: Final = "/ask"
 MAX_QUESTION_CHARS: Final = 20_000
@@ -47,8 +49,18 @@ TRIED_WORDS: Final = 4
 _WORD: Final = re.compile(r"\w{4,}")
 _AS_WORDS: Final = str.maketrans("_-", "  ")
 _NEW: Final[dict[str, Any]] = {"earlier": None, "before": None}  # of a conversation that is not there yet
-_NO_HELP: Final[dict[str, Any]] = {"suggestions": (), "elsewhere": (), "chosen": "", "is_new": False, "to_ask": ()}
+ACCEPTED: Final = ",".join((*sorted(IMAGE_TYPES), *(f".{suffix}" for suffix in READ_SUFFIXES)))
+_NO_HELP: Final[dict[str, Any]] = {
+    "suggestions": (),
+    "elsewhere": (),
+    "chosen": "",
+    "is_new": False,
+    "to_ask": (),
+    "accepted": ACCEPTED,
+}
 router = PageRouter(ASK)
+asking = PageRouter(ASK, LongFormRoute)
+MAX_ASK_BYTES: Final = MAX_FILES_BYTES + 2**20  # a form: its files, and what is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,25 +177,28 @@ async def rate(
     )
 
 
-@router.post("")
+@asking.post("")
 @counts_as(Operation.CHATS)
 async def ask(
     request: Request,
     viewer: SignedIn,
     nexus: Nexus,
     csrf: Annotated[str, Form()],
-    text: Annotated[str, Form(max_length=MAX_QUESTION_CHARS)],
+    text: Annotated[str, Form(max_length=MAX_QUESTION_CHARS)] = "",
     session: Annotated[uuid.UUID | None, Form()] = None,
     project: Annotated[str, Form(max_length=200)] = "",
+    files: Annotated[list[UploadFile] | None, File()] = None,
 ) -> Response:
-    """Ask in a conversation, or begin one. A script gets the answer as it is written; without one, the page comes when
-    the answer is there."""
+    """Ask in a conversation, or begin one, with files. A script gets the answer as it is written; without one, the page
+    comes when the answer is there."""
     viewer.require_form(csrf)
     owner = await _owner(viewer, nexus)
+    named = [(each.filename, each) for each in files or () if each.filename]  # where none is chosen, one has no name
+    sent = [SentFile(name, each.content_type or "", await each.read()) for name, each in named]
     async with viewer.reading() as reading:
         chrome = reading.chrome
-        said = await _said(reading.tx, owner, text, session, project or None)
-    question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call))
+        said = await _said(reading.tx, owner, text, sent, session, project or None)
+    question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call), sent)
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new
     is_valid = credential_check(request, nexus.app, viewer.principal, KeyPermission.CHAT)
@@ -192,7 +207,8 @@ async def ask(
         async for _ in nexus.sessions.follow(question, is_valid):
             pass
         return RedirectResponse(address, 303)
-    values = {"chrome": chrome, "now": viewer.call.now, "question": question, "asked": said.content, "address": address}
+    values = {"chrome": chrome, "now": viewer.call.now, "question": question, "asked": text, "address": address}
+    values["files"] = question.session.incoming.attachments
     parts = _stream(viewer, nexus, question, values, is_new=session is None)
     headers = PAGE_HEADERS | {"Content-Type": EVENT_STREAM} | ({"HX-Push-Url": address} if session is None else {})
     return StreamingResponse(parts, headers=headers)
@@ -279,13 +295,19 @@ async def _exchanges(
 
 
 async def _said(
-    tx: Transaction, owner: SessionOwner, text: str, chosen: uuid.UUID | None, project: str | None
+    tx: Transaction,
+    owner: SessionOwner,
+    text: str,
+    files: Sequence[SentFile],
+    chosen: uuid.UUID | None,
+    project: str | None,
 ) -> NewSessionMessage:
-    """What is said, in the conversation that was chosen, or in a new one, which is named by how it begins and may be in
-    a project."""
+    """What is said, in the conversation that was chosen, or in a new one, which is named by how it begins, else by its
+    first file, and may be in a project."""
     id = uuid.uuid4().hex
     if chosen is None:
-        title = shorten(clean_line(text, MAX_TITLE_CHARS * 2), MAX_TITLE_CHARS) or "…"
+        begins = text.strip() or next((each.name for each in files), "")
+        title = shorten(clean_line(begins, MAX_TITLE_CHARS * 2), MAX_TITLE_CHARS) or "…"
         return NewSessionMessage(text, None, await free_name(tx, owner, title), project, id)
     stored = (await get_session(tx, owner, chosen)).session
     project = None if stored.project_id is None else str(stored.project_id)

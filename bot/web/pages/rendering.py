@@ -30,6 +30,7 @@ from bot.web.credentials import only_cookie
 from bot.web.pages.assets import address_of
 from bot.web.pages.sources import cards_of, with_links
 from composer.people.places import NamedPlace
+from composer.text.file_kinds import file_kind
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
@@ -206,6 +207,7 @@ def _environment() -> Environment:
         "links_with": links_with,
         "value": fact_value,
         "initials": initials,
+        "kind_of_file": lambda file: "picture" if file.is_image else file_kind(file.name, file.type) or "text",
         "browser": browser_in_words,
         "label": lambda label: _LABELS.get(label, label),
         "told": sentence_told,

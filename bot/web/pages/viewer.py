@@ -19,7 +19,7 @@ from bot.web.credentials import cookie_name, only_cookie
 from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
 from bot.web.pages.rendering import Chrome, Language, error_page, language_of
-from bot.web.principal import known_principal, principal_of
+from bot.web.principal import hold_body, known_principal, principal_of
 from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
 from bot.web.router import Router
 from composer import visibility
@@ -73,6 +73,15 @@ class UploadRoute(PageRoute):
     async def admit(self, request: Request) -> None:
         """Find out who asks, before the file is read."""
         await known_principal(request, request.app.state.nexus)
+
+
+class LongFormRoute(UploadRoute):
+    """A page that takes forms with files which it holds in memory: a few at once."""
+
+    async def admit(self, request: Request) -> None:
+        """Find out who asks, and hold the room that the form takes."""
+        await super().admit(request)
+        await hold_body(request, request.app.state.nexus)
 
 
 class AdminUploadRoute(PageRoute):

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from bot.web.call import IS_REPLAYED, ONCE, Calling
@@ -18,9 +18,10 @@ from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, streamed
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as, metered_of
-from bot.web.principal import Bearer
+from bot.web.principal import Bearer, KeyedRoute
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
+from bot.web.session_files import MAX_FILES, MAX_FILES_BYTES, SentFile
 from bot.web.sessions import REVOKED, EventKind, StoredQuestion, TurnEvent, TurnView
 from bot.web.shapes.entries import TeamOrProject
 from bot.web.shapes.tokens import TokenUsage
@@ -47,6 +48,10 @@ from composer.repositories.sessions import AnswerRating, SessionExchange, Sessio
 from composer.visibility import EntryAccess
 
 router = Router("/v1", tags=["chat"])
+asking = Router("/v1", tags=["chat"], route_class=KeyedRoute)
+CHAT_PATH: Final = "/v1/chat"
+# In Base64 files are a third longer; what is said is beside them.
+MAX_CHAT_BYTES: Final = MAX_FILES_BYTES * 4 // 3 + 2**20
 
 
 class TurnStatus(StrEnum):
@@ -57,14 +62,28 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
 
 
+class ChatFile(BaseModel):
+    """A file to say something with: a picture (PNG, JPEG, WebP or GIF), PDF, Word, Excel, PowerPoint, HTML, a mail or a
+    text. `type` is its media type, `content` what is in it, in Base64."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(max_length=1_000)]
+    type: Annotated[str, Field(max_length=200)] = ""
+    content: Base64Bytes
+
+
 class ChatRequest(BaseModel):
     """Something to say to an agent. Without `agent` it is the first, without `session` the session `default`. A session
     made with a `project` (its id or name) belongs to it. `id` names the message: sent again, it changes nothing; the
-    header Idempotency-Key does the same."""
+    header Idempotency-Key does the same. `files`: at most four, of 10 MB together, a picture of 5 MiB; with any,
+    `content` may be empty. Their texts are stored with the message, what is in them is kept only until the answer is
+    there."""
 
     model_config = ConfigDict(extra="forbid")
 
     content: str
+    files: Annotated[list[ChatFile], Field(max_length=MAX_FILES)] = Field(default_factory=list)
     agent: str | None = None
     session: str = DEFAULT_SESSION
     project: str | None = None
@@ -125,9 +144,18 @@ class ChatSessionList(BaseModel):
     next: str | None
 
 
+class EpisodeFile(BaseModel):
+    """A file that came with what was said: its size in bytes (0: unknown), and what was not read of it."""
+
+    name: str
+    type: str
+    size: int
+    note: str
+
+
 class Episode(BaseModel):
     """What the person said, and the answer. `id` is what it was sent with. `posted`: the agent said it of itself, such
-    as a reminder. `answer` is null where there is none; `failure` says why."""
+    as a reminder. `files` came with it. `answer` is null where there is none; `failure` says why."""
 
     id: str
     said_at: datetime
@@ -135,6 +163,7 @@ class Episode(BaseModel):
     agent: str
     project: TeamOrProject | None
     content: str
+    files: list[EpisodeFile]
     posted: bool
     turn: uuid.UUID | None
     state: TurnStatus | None
@@ -166,7 +195,7 @@ _READ_ALONG: dict[int | str, dict[str, Any]] = {
 IdempotencyKey = Annotated[str | None, Header()]
 
 
-@router.post("/chat", summary="Ask an agent", response_model=ChatAnswer, responses=documented(404, 409, 422, 429))
+@asking.post("/chat", summary="Ask an agent", response_model=ChatAnswer, responses=documented(404, 409, 422, 429))
 @counts_as(Operation.CHATS)
 async def chat(
     request: Request, message: ChatRequest, nexus: Nexus, principal: Bearer, idempotency_key: IdempotencyKey = None
@@ -181,7 +210,7 @@ async def chat(
     return json_answer(_ended(question, ended))
 
 
-@router.post(
+@asking.post(
     "/chat/stream",
     summary="Ask an agent, and read along",
     response_class=Response,
@@ -207,7 +236,8 @@ async def _asked(
     owner = await _owner(nexus, principal)
     id = message.id or key or uuid.uuid4().hex
     said = NewSessionMessage(message.content, message.agent, message.session, message.project, id)
-    question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal))
+    files = [SentFile(each.name, each.type, each.content) for each in message.files]
+    question = await nexus.sessions.ask(owner, said, partial(_require_valid, nexus, principal), files)
     if (metered := metered_of(request)) is not None:
         metered.is_counted = not question.new
     return question
@@ -407,6 +437,7 @@ def _episode(said: SessionExchange) -> Episode:
         agent=said.session.agent,
         project=_project(said.session),
         content=said.text,
+        files=[EpisodeFile(name=each.name, type=each.type, size=each.size, note=each.note) for each in said.files],
         posted=said.posted,
         turn=said.turn,
         state=None if said.state is None else _status(said.state, failed=said.failure is not None),

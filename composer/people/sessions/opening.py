@@ -13,6 +13,7 @@ from composer.ingest.validation import validate_message
 from composer.model import (
     API,
     Agent,
+    Attachment,
     Conversation,
     ConversationKind,
     Incoming,
@@ -36,13 +37,14 @@ ID_PREFIX: Final = "api:"  # before what a client calls a message: our own ids b
 @dataclass(frozen=True, slots=True)
 class NewSessionMessage:
     """What a person wants to say: to an agent (None: the first), in a session, in a project (its id or name; None: in
-    none). `id` is the client's for this message, by which it is received once."""
+    none). `id` is the client's for this message, by which it is received once. `attachments`: the files with it."""
 
     content: str
     agent: str | None
     session: str
     project: str | None
     id: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ async def open_session(
         incoming.id,
         incoming.text,
         incoming.at,
+        incoming.attachments,
         sender_trust=trust,
     )
     return OpenSession(conversation, agent, here, opens, message)
@@ -173,4 +176,5 @@ def _place(session: str, agent: Agent, project: ProjectFacts | None) -> Place:
 def _incoming(owner: SessionOwner, place: Place, said: NewSessionMessage, now: datetime) -> Incoming:
     user = str(owner.user)
     id = f"{ID_PREFIX}{said.id}" if said.id.strip() else ""
-    return Incoming(API, owner.workspace.name, place, user, user, id, said.content, now, sender_trust=Trust.GUEST)
+    name, files = owner.workspace.name, said.attachments
+    return Incoming(API, name, place, user, user, id, said.content, now, files, sender_trust=Trust.GUEST)

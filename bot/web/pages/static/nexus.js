@@ -35,6 +35,8 @@
   document.addEventListener("htmx:sse:after:connection", (event) => {
     const box = event.target.querySelector("textarea[data-enter-sends]");
     if (box) box.value = "";
+    const files = event.target.querySelector('input[type="file"]');
+    if (files) files.value = "";
   });
 
   document.addEventListener("click", (event) => {
