@@ -31,7 +31,7 @@ WAITING: Final = "waiting"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
-MAX_MAPPED: Final = 2_000
+MAX_MAPPED: Final = 1_000  # on a page: of twice as many the points lie upon each other, and it takes twice as long
 MAPPED_CHARS: Final = 120
 # Labels of what may be a memory and a landmark.
 _OF_TWINS: Final = ("decision", "pinned", "proposed", "lapsed", "retired")
