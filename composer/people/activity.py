@@ -8,7 +8,6 @@ from typing import Final
 
 from composer import visibility
 from composer.model import project_namespace, team_namespace
-from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.remembered import ReadableChange, TeamJoin
@@ -57,7 +56,7 @@ async def activity_of(
     teams = [id for id in access.teams if team_namespace(id) in places]
     found += await tx.remembered.joins(teams, since, MAX_ACTIVITY)
     if presence is not None:
-        trust = await least_trust(tx, access.users)
+        trust = await tx.people.least_trust(access.users)
         joined = await tx.conversations.rooms_joined(access.users, presence)
         rooms = [room for room in visibility.rooms_of_person(access, joined, trust) if not room.isolated]
         readable = visibility.readable_rooms(access, rooms, trust)

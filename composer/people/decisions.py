@@ -15,7 +15,7 @@ from composer.memory.remember import amend_landmark, set_landmark_state
 from composer.model import Conversation, ConversationKind, Trust, project_namespace
 from composer.people.projects.projects import require_writing
 from composer.people.remembered import Decision, decisions_of, readable_of_project
-from composer.people.rooms import least_trust, room_of
+from composer.people.rooms import room_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkMessage, LandmarkState
@@ -98,7 +98,7 @@ async def in_room(
     whose writes wait for approval. Raises NotFound for any other room."""
     room, readable = await room_of(tx, access, id, presence, now)
     facts = _of_room(access, id, room.name, room.namespace, private=room.private, opened=room.opened)
-    trusted = await least_trust(tx, access.users) not in quarantine
+    trusted = await tx.people.least_trust(access.users) not in quarantine
     return DecidingIn(PlaceOfDecisions.ROOM, id, room.name, readable, facts, access.users, trusted)
 
 
@@ -109,7 +109,7 @@ async def in_project(tx: Transaction, access: EntryAccess, id: uuid.UUID, quaran
         admins, _ = await tx.projects.admins(id, access.user)
         project = replace(project, admins=admins)
     facts = MembershipFacts(project, str(id))
-    trusted = await least_trust(tx, access.users) not in quarantine
+    trusted = await tx.people.least_trust(access.users) not in quarantine
     name = "" if project is None else project.slug
     return DecidingIn(PlaceOfDecisions.PROJECT, id, name, readable, facts, access.users, trusted)
 
@@ -196,7 +196,7 @@ async def _places(
     tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust]
 ) -> tuple[Sequence[JoinedRoom], Readable, Readable]:
     """The rooms in which somebody may accept decisions, what is read there, and what is read of their projects."""
-    trust = await least_trust(tx, access.users)
+    trust = await tx.people.least_trust(access.users)
     if trust in quarantine:
         return (), visibility.readable_rooms(access, (), trust), visibility.readable_rooms(access, (), trust)
     joined = await tx.conversations.rooms_joined(access.users, presence)

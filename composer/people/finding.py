@@ -13,7 +13,7 @@ from composer.people.decisions import PlaceOfDecisions
 from composer.people.known_people import find_people
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.remembered import readable_of_project
-from composer.people.rooms import joined_rooms, least_trust
+from composer.people.rooms import joined_rooms
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark
@@ -90,7 +90,7 @@ async def _decisions(
         if room.room_id is not None
     }
     places |= {project_namespace(each.id): (PlaceOfDecisions.PROJECT, each) for each in projects}
-    trust = await least_trust(tx, access.users)
+    trust = await tx.people.least_trust(access.users)
     scopes = [visibility.readable_rooms(access, rooms, trust), *(readable_of_project(access, p.id) for p in projects)]
     found = list[Landmark]()
     for readable in scopes:

@@ -7,7 +7,6 @@ from typing import Final
 
 from composer import visibility
 from composer.model import Trust
-from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
@@ -29,7 +28,7 @@ async def find_people(tx: Transaction, access: EntryAccess, words: str, presence
     beginning = " ".join(words.split()).lower()
     if not beginning or not is_storable(beginning):
         return ()
-    trust = await least_trust(tx, access.users)
+    trust = await tx.people.least_trust(access.users)
     joined = visibility.rooms_of_person(access, await tx.conversations.rooms_joined(access.users, presence), trust)
     rooms = [room.room_id for room in joined if room.room_id is not None]
     teams = access.teams if visibility.may_see_teams(access) else ()

@@ -16,10 +16,9 @@ from composer.people.erasing import erase
 from composer.people.places import NamedPlace, named, room_ids
 from composer.people.projection import in_two_dimensions
 from composer.people.readers import WhoReads, readers_of
-from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.own_data import OwnFilter, OwnItem, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.own_data import OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.work import in_thread
@@ -53,14 +52,6 @@ class PlacedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnItems:
-    """A page of items. `next`: where the following page begins (None: there is none)."""
-
-    items: Sequence[PlacedItem]
-    next: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class OwnTotals:
     """How many items are on each shelf, in the trash and wait, and how many of those on shelves each tool and each
     person wrote, have each tag, and are filed in each place and each project: those with most first. `named`: the
@@ -78,6 +69,16 @@ class OwnTotals:
     def all(self) -> int:
         """All but what is in the trash or waits."""
         return sum(self.shelves.get(shelf, 0) for shelf in SHELVES)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnItems:
+    """A page of items. `next`: where the following page begins (None: there is none). `totals`: if they
+    were asked for."""
+
+    items: Sequence[PlacedItem]
+    next: str | None
+    totals: OwnTotals | None = None
 
 
 OwnDays = Mapping[date, Mapping[str, int]]
@@ -119,30 +120,53 @@ def is_own_entry(item: OwnItem) -> bool:
 
 
 async def own_items(
-    tx: Transaction, owned: Owned, wanted: OwnFilter, cursor: str | None, limit: int, now: datetime, presence: Presence
+    tx: Transaction,
+    owned: Owned,
+    wanted: OwnFilter,
+    cursor: str | None,
+    limit: int,
+    now: datetime,
+    presence: Presence,
+    *,
+    with_totals: bool = False,
 ) -> OwnItems:
-    """A page of the person's items, in the order that is wanted. Raises BadInput for a cursor that no page gave."""
+    """A page of the person's items, in the order that is wanted; `with_totals`: and how much they have. Raises BadInput
+    for a cursor that no page gave."""
     if cursor is not None:
         wanted = replace(wanted, after=read_cursor(cursor, wanted.order))
     found = await tx.own_data.memory(owned, wanted, limit + 1, now)
-    page = found[:limit]
-    items = await _placed(tx, owned, page, presence)
+    page, labels = found[:limit], await tx.own_data.labels(owned, MAX_LABELS, now) if with_totals else ()
+    places = sorted({*(item.namespace for item in page), *_labelled(labels)})
+    names = await _namespaces(tx, owned, places, presence)
     last = page[-1] if len(found) > limit else None
-    next = None if last is None else cursor_of(last.sorted_at, last.id, wanted.order)
-    return OwnItems(items, next)
+    return OwnItems(
+        [PlacedItem(item, names[item.namespace]) for item in page],
+        None if last is None else cursor_of(last.sorted_at, last.id, wanted.order),
+        _totals(labels, names) if with_totals else None,
+    )
 
 
 async def own_totals(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> OwnTotals:
     """How much the person has."""
+    labels = await tx.own_data.labels(owned, MAX_LABELS, now)
+    return _totals(labels, await _namespaces(tx, owned, _labelled(labels), presence))
+
+
+def _labelled(labels: Sequence[OwnLabel]) -> Sequence[str]:
+    return [each.value for each in labels if each.label == "namespace"]
+
+
+def _totals(labels: Sequence[OwnLabel], names: Mapping[str, NamedPlace]) -> OwnTotals:
     found = defaultdict[str, Counter[str]](Counter)
-    for each in await tx.own_data.labels(owned, MAX_LABELS, now):
+    for each in labels:
         found[each.label][each.value] += each.count
     places, projects, known = Counter[str](), Counter[str](), dict[str, NamedPlace]()
-    for namespace, place in (await _namespaces(tx, owned, list(found["namespace"]), presence)).items():
-        places[place.name] += found["namespace"][namespace]
+    for namespace, count in found["namespace"].items():
+        place = names[namespace]
+        places[place.name] += count
         known[place.name] = place
         if place.project:
-            projects[place.project] += found["namespace"][namespace]
+            projects[place.project] += count
     tools = {tool: count for tool, count in found["tool"].items() if tool not in NO_TOOLS}
     return OwnTotals(
         found["shelf"],
@@ -209,7 +233,7 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
     item = found[0]
     joined = await tx.conversations.joined_ids(owned.users, presence)
     places, projects = await _around(tx, owned, [item.namespace], joined)
-    public = await least_trust(tx, owned.users) is Trust.MEMBER
+    public = await tx.people.least_trust(owned.users) is Trust.MEMBER
     traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES, public=public)
     return ItemDetails(
         item,
@@ -218,11 +242,6 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
         [trace for trace in traces if trace.part == "source"],
         [trace for trace in traces if trace.part == "answer"],
     )
-
-
-async def _placed(tx: Transaction, owned: Owned, items: Sequence[OwnItem], presence: Presence) -> Sequence[PlacedItem]:
-    names = await _namespaces(tx, owned, [item.namespace for item in items], presence)
-    return [PlacedItem(item, names[item.namespace]) for item in items]
 
 
 async def _namespaces(

@@ -8,7 +8,6 @@ from typing import Final
 
 from composer.model import Trust
 from composer.people.places import NamedPlace, named, room_ids
-from composer.people.rooms import least_trust
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import Asker
@@ -58,7 +57,7 @@ async def own_privacy(tx: Transaction, owned: Owned, now: datetime, presence: Pr
     counts, joined = await tx.own_data.counts(owned), await tx.conversations.joined_ids(owned.users, presence)
     places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts), joined)
     projects = await tx.own_data.projects(owned)
-    public = await least_trust(tx, owned.users) is Trust.MEMBER
+    public = await tx.people.least_trust(owned.users) is Trust.MEMBER
     askers = await tx.own_data.askers(owned, joined, public=public)
     by_place: defaultdict[tuple[str, NamedPlace], Counter[str]] = defaultdict(Counter)
     for count in counts:

@@ -99,17 +99,9 @@ async def room_of(
 
 
 async def _joined(tx: Transaction, access: EntryAccess, presence: Presence) -> tuple[Sequence[JoinedRoom], Trust]:
-    trust = await least_trust(tx, access.users)
+    trust = await tx.people.least_trust(access.users)
     joined = await tx.conversations.rooms_joined(access.users, presence)
     return sorted(visibility.rooms_of_person(access, joined, trust), key=lambda room: room.name.casefold()), trust
-
-
-async def least_trust(tx: Transaction, users: Sequence[uuid.UUID]) -> Trust:
-    """How far the person who is all of these users is trusted: as platforms say of all of their accounts there. A guest
-    where none says it."""
-    accounts = [user for user in users if await tx.people.home(user) is not None]
-    trusted = [await tx.people.trust(user) is Trust.MEMBER for user in accounts]
-    return Trust.MEMBER if trusted and all(trusted) else Trust.GUEST
 
 
 async def _described(

@@ -170,7 +170,15 @@ class People:
     async def trust(self, user: uuid.UUID) -> Trust:
         """How far a user is trusted over the API, which does not know it: as each of their platforms said when it last
         did. A guest where nothing is known of it."""
-        trusted = await self._sql.fetch_value("user_trusted", user_id=user)
+        return await self._trust([user], homes=False)
+
+    async def least_trust(self, users: Sequence[uuid.UUID]) -> Trust:
+        """How far the person who is all of these users is trusted: as platforms say of all of their accounts there. A
+        guest where none says it."""
+        return await self._trust(users, homes=True)
+
+    async def _trust(self, users: Sequence[uuid.UUID], *, homes: bool) -> Trust:
+        trusted = await self._sql.fetch_value("users_trusted", user_ids=list(users), homes=homes)
         return Trust.MEMBER if trusted else Trust.GUEST
 
     async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:

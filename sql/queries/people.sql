@@ -233,11 +233,11 @@ WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
 ORDER BY i.platform = 'console', i.platform, i.workspace
 LIMIT 1
 
--- name: user_trusted
--- Whether a user is a member wherever they are known, as their platform said when it last did. Where it has not yet, their
--- latest stored message there counts, but for those in DMs on Discord, which says nothing of people there. Of a chat
+-- name: users_trusted
+-- Whether these users are members wherever they are known, as their platform said when it last did. Where it has not yet,
+-- their latest stored message there counts, but for those in DMs on Discord, which says nothing of people there. Of a chat
 -- platform where there is none nothing is known, so it is not enough; the terminal vouches for everybody, and
--- of the API counts what the admin who invited them vouched for.
+-- of the API counts what the admin who invited them vouched for. `homes`: of those alone who are known elsewhere than there.
 SELECT coalesce(bool_and(coalesce(i.trust, latest.trust, CASE WHEN i.platform = 'console' THEN 'member' ELSE 'guest' END) = 'member'),
                 false)
 FROM identities AS i
@@ -249,7 +249,9 @@ LEFT JOIN LATERAL (
     ORDER BY m.at DESC, m.seq DESC
     LIMIT 1
 ) AS latest ON true
-WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND (i.platform <> 'rest' OR i.trust IS NOT NULL)
+WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND (i.platform <> 'rest' OR i.trust IS NOT NULL)
+      AND (NOT :homes::boolean OR EXISTS (SELECT FROM identities AS home WHERE home.tenant_id = :tenant_id
+                                          AND home.user_id = i.user_id AND home.platform <> 'rest'))
 
 -- name: people_known
 -- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may

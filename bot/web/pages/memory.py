@@ -28,7 +28,6 @@ from composer.people.own_memory import (
     own_item,
     own_items,
     own_map,
-    own_totals,
 )
 from composer.repositories.entries import Entry, EntryVersion
 from composer.repositories.ordering import Order
@@ -74,10 +73,9 @@ async def show_memory(
     """The list; for a script that asks for its rows alone, these. `quiet`: they are asked for again, and the address
     stays."""
     async with viewer.reading() as reading:
-        values = await _list(viewer, reading, wanted)
         rows_only = is_script(request)
+        values = await _list(viewer, reading, wanted, with_totals=not rows_only)
         if not rows_only:
-            values["totals"] = await own_totals(reading.tx, reading.owned, viewer.call.now, reading.presence)
             values["detail"] = None if item is None else await details(viewer, reading, item)
     if not rows_only:
         return page(request, "memory.html", viewer.language, **values)
@@ -210,16 +208,18 @@ async def _filter(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> Own
     )
 
 
-async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> dict[str, Any]:
+async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory, *, with_totals: bool = False) -> dict[str, Any]:
     now = viewer.call.now
     chosen = await _filter(viewer, reading, wanted)
-    found = await own_items(reading.tx, reading.owned, chosen, wanted.cursor, PAGE_ITEMS, now, reading.presence)
+    tx, owned, presence = reading.tx, reading.owned, reading.presence
+    found = await own_items(tx, owned, chosen, wanted.cursor, PAGE_ITEMS, now, presence, with_totals=with_totals)
     dates = Dates(viewer.language, reading.chrome.zone, now)
     return {
         "chrome": reading.chrome,
         "now": now,
         "wanted": wanted,
         "found": found,
+        "totals": found.totals,
         "days": _by_day(found, dates, wanted.order),
         "shelves": SHELVES,
         "kinds": ENTRY_KINDS,
