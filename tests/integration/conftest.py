@@ -13,10 +13,12 @@ from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
 from composer.stores.database.statements import PostgresStatements
+from tests.support.api import cookie_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.made_once import shared_tools
+from tests.support.pages import Person
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.web import served_at
 
@@ -60,6 +62,15 @@ async def client(url: str) -> AsyncIterator[httpx2.AsyncClient]:
     """Requests to the API of `harness`, on a real port."""
     async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
         yield client
+
+
+@pytest.fixture
+async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
+    """alice in a browser, who has said something in a room and has a page open."""
+    await harness.say("alice", "good morning", room="general")
+    person = Person(client, await cookie_of(harness, "alice"))
+    await person.page("/you")
+    return person
 
 
 @pytest.fixture

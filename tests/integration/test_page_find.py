@@ -1,28 +1,16 @@
 """Finding by a few words: pages, rooms, projects, people and memories of what the person may open, and nothing else."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx2
-import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.pages.rendering import links_with
 from tests.support.api import cookie_of, person
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, SCRIPT, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def test_it_finds_what_the_person_may_open(harness: AppHarness, client: httpx2.AsyncClient) -> None:

@@ -3,7 +3,6 @@
 import gzip
 import re
 import uuid
-from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from typing import Any, Final
 
@@ -13,9 +12,7 @@ from fastapi.routing import APIRoute
 
 from bot.web import app as web
 from bot.web import pages
-from bot.web.app import web_app
 from bot.web.credentials import COOKIE_ON_LOCALHOST
-from bot.web.metrics import Metrics
 from bot.web.pages.ask import SHOWN_SESSIONS
 from bot.web.pages.assets import address_of, assets
 from bot.web.pages.memory import PAGE_ITEMS
@@ -23,16 +20,8 @@ from composer.repositories.operations import Operation
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, SCRIPT, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture

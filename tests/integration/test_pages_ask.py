@@ -8,8 +8,6 @@ import httpx2
 import pytest
 
 from bot.console.operations import set_admin
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.pages import ask
 from composer.settings import AgentSettings, Settings
 from composer.turn.drafting import STOPPED
@@ -18,7 +16,6 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, SCRIPT, Person
 from tests.support.waiting import until
-from tests.support.web import served_at
 
 
 @pytest.fixture
@@ -29,26 +26,11 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
 
 
 @pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
 async def gate(harness: AppHarness, model: Model) -> AsyncIterator[asyncio.Event]:
     """What the model waits for in the middle of an answer."""
     model.gate = asyncio.Event()
     yield model.gate
     model.gate.set()
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "hello", room="general")
-    person = Person(client, await cookie_of(harness, "alice"))
-    await person.page("/ask")
-    return person
 
 
 async def asked(person: Person, text: str, address: str = "") -> str:

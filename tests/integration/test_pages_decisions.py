@@ -3,37 +3,19 @@ retires them, where each is shown, and that nobody else learns of one."""
 
 import re
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import httpx2
-import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.model import Visibility, project_namespace
 from composer.repositories.landmarks import Landmark, LandmarkState
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 SECRET: Final[dict[str, Any]] = {"room": "vault", "private": True}
 FRIDAYS: Final = "We decided to ship on Fridays."
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "good morning", **ROOM)
-    return Person(client, await cookie_of(harness, "alice"))
 
 
 async def member(harness: AppHarness, client: httpx2.AsyncClient, name: str) -> Person:

@@ -2,18 +2,14 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from html import unescape
 from typing import Any, Final
 
 import httpx2
 import numpy as np
-import pytest
 
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.model import Trust
 from composer.people.projection import in_two_dimensions
 from tests.integration.test_teams import team_of
@@ -21,25 +17,9 @@ from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import OWN, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 ITEM: Final = re.compile(r"(/memory/[0-9a-f-]{36})")
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "good morning", **ROOM)
-    person = Person(client, await cookie_of(harness, "alice"))
-    await person.page("/memory")
-    return person
 
 
 @dataclass

@@ -6,14 +6,11 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.memory import portions
 from composer.settings import Settings
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 GERMAN = {"Accept-Language": "de"}
@@ -27,13 +24,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         await harness.command("alice", 'fact set colour "red" --yes', **ROOM)
         await harness.say("bob", "the ibis of bob", **ROOM)
         yield harness
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture

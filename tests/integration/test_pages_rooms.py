@@ -3,37 +3,19 @@ their buttons does."""
 
 import re
 import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import httpx2
-import pytest
 
 from bot.console import schedule
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 SECRET: Final[dict[str, Any]] = {"room": "vault", "private": True}
 VIEWS: Final = ("", "?view=days", "?view=decisions", "?view=facts", "?view=memories", "?view=people", "?view=entries")
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "good morning", **ROOM)
-    return Person(client, await cookie_of(harness, "alice"))
 
 
 async def other(harness: AppHarness, client: httpx2.AsyncClient, name: str) -> Person:

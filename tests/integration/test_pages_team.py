@@ -3,36 +3,19 @@ and who lately did what."""
 
 import re
 import uuid
-from collections.abc import AsyncIterator
 
 import httpx2
-import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def person(harness: AppHarness, client: httpx2.AsyncClient, name: str) -> Person:
     await harness.say(name, "hello", **ROOM)
     return Person(client, await cookie_of(harness, name))
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    return await person(harness, client, "alice")
 
 
 async def team_of(alice: Person, name: str = "Ops") -> str:

@@ -1,13 +1,10 @@
 """The page of what opens a person's memory: what it shows of whom, how a tool is connected, and how each ends."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.model import derived_id
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.repositories.api_keys import KeyEntry
@@ -15,16 +12,8 @@ from composer.repositories.openid_logins import LoginEntry
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
-from tests.support.web import served_at
 
 DM = {"dm": "nexus"}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture

@@ -39,13 +39,6 @@ async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
         yield harness
 
 
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
 async def root_of(harness: AppHarness) -> None:
     """Make root an admin."""
     found = await person(harness, "root")

@@ -3,15 +3,12 @@ do."""
 
 import re
 import uuid
-from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from composer.entries import listing
 from composer.model import Trust
 from composer.repositories.entries import EntryFilter
@@ -20,23 +17,9 @@ from tests.support.api import cookie_of
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
-from tests.support.web import served_at
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 WRITING = OF_TOOL | {Grants.WRITE_PROJECTS}
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "good morning", **ROOM)
-    return Person(client, await cookie_of(harness, "alice"))
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from bot.web.app import web_app
-from bot.web.metrics import Metrics
 from bot.web.session_files import MAX_FILES_BYTES, SentFile, attachments_of
 from composer.errors import BadInput
 from composer.model import API
@@ -20,7 +18,6 @@ from tests.support.discord.harness import Model
 from tests.support.documents import pdf
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, OWN, SCRIPT, Person
-from tests.support.web import served_at
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 PLAN = ("plan.pdf", pdf([["The heron lands on Friday at the north gate."]]), "application/pdf")
@@ -48,21 +45,6 @@ async def harness(settings: Settings, model: SeeingModel) -> AsyncIterator[AppHa
     many = {"agents": (AgentSettings(model="gpt-4o", images=True),), "requests_per_minute": 10_000}
     async with open_harness(settings.model_copy(update=many), model=model) as harness:
         yield harness
-
-
-@pytest.fixture
-async def client(harness: AppHarness) -> AsyncIterator[httpx2.AsyncClient]:
-    served = web_app(harness.app, Metrics([]), {}, None)
-    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-async def alice(harness: AppHarness, client: httpx2.AsyncClient) -> Person:
-    await harness.say("alice", "hello", room="general")
-    person = Person(client, await cookie_of(harness, "alice"))
-    await person.page("/ask")
-    return person
 
 
 async def attached(
