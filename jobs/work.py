@@ -13,7 +13,8 @@ import structlog
 from composer.app import App
 from composer.errors import Unavailable
 from composer.ingest.uploads import remove_old_uploads
-from composer.layers.retention_settings import FOR_EVER, Retention, chosen_retention, configured_retention
+from composer.layers.retention_settings import FOR_EVER, RETENTION, Retention, configured_retention
+from composer.layers.tenant_settings import chosen
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
 from composer.repositories.database import Transaction
@@ -186,7 +187,7 @@ async def _forget_memories(
 async def _kept(run: JobRun, tenant: uuid.UUID, slug: str) -> Retention:
     """How long a tenant keeps what now."""
     async with run.app.database.transaction(tenant, "read") as tx:
-        return await chosen_retention(tx, configured_retention(run.app.settings, slug))
+        return await chosen(tx, RETENTION, configured_retention(run.app.settings, slug))
 
 
 async def retain(run: JobRun) -> None:
@@ -200,7 +201,7 @@ async def retain(run: JobRun) -> None:
                 if not await tx.maintenance.messages_before(before, 1):
                     return
             async with run.app.database.transaction(tenant, "alone") as tx:
-                if await chosen_retention(tx, configured_retention(run.app.settings, slug)) != kept:
+                if await chosen(tx, RETENTION, configured_retention(run.app.settings, slug)) != kept:
                     continue  # an admin changed it meanwhile
                 ids = await tx.maintenance.messages_before(before, JOB_BATCH)
                 receipt = await forget(tx, ids, [], run.now, by_age=True)
@@ -213,7 +214,7 @@ async def retain(run: JobRun) -> None:
     async def usage(tenant: uuid.UUID, slug: str) -> None:
         today = run.now.astimezone(run.app.settings.zone_of(slug)).date()
         async with run.app.database.transaction(tenant) as tx:
-            kept = await chosen_retention(tx, configured_retention(run.app.settings, slug))
+            kept = await chosen(tx, RETENTION, configured_retention(run.app.settings, slug))
             before = today - timedelta(days=kept.usage_days)
             run.report(await tx.usage.cut(before, today.replace(day=1)))
 

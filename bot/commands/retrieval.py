@@ -9,28 +9,27 @@ from bot.commands.access import access_context
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
-from composer.layers import retrieval_settings
-from composer.layers.retention_settings import chosen_retention, configured_retention
+from composer.layers.retention_settings import RETENTION, configured_retention
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
-    RETRIEVAL_SETTINGS,
+    RETRIEVAL,
     find_setting,
 )
 from composer.layers.semantic import Retrieval
-from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
+from composer.layers.tenant_settings import AS_CONFIGURED, Setting, change, chosen
 from composer.rights.table import Act
 from composer.text.terms import terms
 
 MAX_SHOWN_HISTORY: Final = 20  # replaced memories in one answer
 
-_KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
+_KEY: Final[Parameter[Setting]] = Parameter(
     "key",
     ParameterKind.CHOICE,
     find_setting,
     "which setting; leave it out to see all",
     required=False,
-    choices=tuple(RETRIEVAL_SETTINGS),
+    choices=tuple(RETRIEVAL.settings),
 )
 _VALUE: Final = parameters.word(
     "value",
@@ -49,11 +48,13 @@ async def _settings(call: Call) -> CommandAnswer:
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
         if key is not None and value is not None:
-            await change_retrieval(tx, key.name, value, call.now)
-        chosen = await chosen_retrieval(tx, configured)
+            await change(
+                tx, RETRIEVAL, {key.name: None if value.lower() == AS_CONFIGURED else value}, configured, call.now
+            )
+        found = await chosen(tx, RETRIEVAL, configured)
         as_configured = configured_retention(call.app.settings, call.workspace.tenant)
-        kept = await chosen_retention(tx, as_configured)
-    lines = [_line(name, chosen, configured) for name in ([key.name] if key else RETRIEVAL_SETTINGS)]
+        kept = await chosen(tx, RETENTION, as_configured)
+    lines = [_line(name, found, configured) for name in ([key.name] if key else RETRIEVAL.settings)]
     if value is not None:
         lines.append("It applies from the next question on.")
     elif key is None:
@@ -65,10 +66,10 @@ async def _settings(call: Call) -> CommandAnswer:
     return CommandAnswer("\n".join(lines))
 
 
-def _line(key: str, chosen: Retrieval, configured: Retrieval) -> str:
-    value, default = asdict(chosen)[key], asdict(configured)[key]
+def _line(key: str, found: Retrieval, configured: Retrieval) -> str:
+    value, default = asdict(found)[key], asdict(configured)[key]
     origin = "as configured" if value == default else f"configured: {default}"
-    return f"{key} = {value}  ({origin})  {RETRIEVAL_SETTINGS[key].help}"
+    return f"{key} = {value}  ({origin})  {RETRIEVAL.settings[key].help}"
 
 
 async def _history(call: Call) -> CommandAnswer:

@@ -10,7 +10,7 @@ from bot.commands.table import COMMANDS, parse
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
-from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES
+from composer.layers.retrieval_settings import RETRIEVAL
 from composer.layers.tenant_settings import AS_CONFIGURED
 from composer.model import ConversationKind, Incoming, Workspace, conversation_id, room_id, user_id
 from composer.repositories.database import Transaction
@@ -77,8 +77,8 @@ async def _values(
             words = (ForgetScope.HERE, ForgetScope.EVERYTHING, *ids)
             return [Suggestion(str(word), str(word)) for word in words]
         case ParameterKind.SETTING_VALUE:
-            key = RETRIEVAL_SETTINGS.get(before[0]) if before else None
-            values = () if key is None or key.maximum else STRATEGIES
+            key = RETRIEVAL.settings.get(before[0]) if before else None
+            values = () if key is None else key.choices
             return [Suggestion(value, value) for value in (*values, AS_CONFIGURED)]
         case ParameterKind.PROJECT | ParameterKind.FACT_KEY | ParameterKind.LANDMARK:
             async with app.database.transaction(workspace.tenant_id, "read") as tx:

@@ -55,6 +55,7 @@ from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.gateway_exchanges import ExchangeOwner
 from composer.repositories.imports import ImportRun
 from composer.repositories.job_ledger import JobLedger
+from composer.repositories.setting_overrides import SETTINGS_CHANGED
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
 from composer.stores.audit_keys import AuditHeadsFile
@@ -232,7 +233,8 @@ async def open_app(
         app = _build(stack, base, model)
         stack.push_async_callback(app.file_texts.stop)
         stack.push_async_callback(app.turns.stop)
-        await base.locks.open(partial(_on_notice, app.turns, app.changes), partial(_on_lost, app.turns))
+        await base.locks.open(partial(_on_notice, app), partial(_on_lost, app))
+        stack.push_async_callback(app.directory.stop)
         if index and app.extractions is not None:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.extractions.run()))
         if index:
@@ -250,20 +252,23 @@ def _acting_for_sender(workspace: Workspace, batch: Sequence[Incoming]) -> Abstr
     return acting_for(workspace.tenant_id, user_id(workspace, batch[0].user))
 
 
-def _on_notice(turns: TurnWorker, changes: ChangesHub, notice: str) -> None:
+def _on_notice(app: App, notice: str) -> None:
     """Hear what a process says to all."""
     if notice == ERASED:
         empty_caches()
     elif notice.startswith(f"{CHANGED} "):
-        changes.on_notice(notice)
+        app.changes.on_notice(notice)
+    elif notice.startswith(SETTINGS_CHANGED):
+        app.directory.on_notice(notice)
     else:
-        turns.on_notice(notice)
+        app.turns.on_notice(notice)
 
 
-def _on_lost(turns: TurnWorker) -> None:
-    """The connection broke by which this process hears the others: something may have been erased meanwhile."""
+def _on_lost(app: App) -> None:
+    """The connection broke by which this process hears the others: something may have been erased or set meanwhile."""
     empty_caches()
-    turns.on_lost()
+    app.directory.on_lost()
+    app.turns.on_lost()
 
 
 def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> App:

@@ -14,7 +14,7 @@ from composer import visibility
 from composer.entries.access import access_for_reading
 from composer.errors import BadInput, BudgetUsedUp, NotFound, Refused, Unavailable, for_operator
 from composer.layers import semantic, structured
-from composer.layers.retrieval_settings import STRATEGIES, with_overrides
+from composer.layers.retrieval_settings import RETRIEVAL, STRATEGIES
 from composer.memory.index import embed_next, embedding_text, without_mentions
 from composer.model import Item, entries_namespace, project_namespace
 from composer.ports.clock import Clock
@@ -125,7 +125,7 @@ class EntrySearch:
             visibility.require_recall(access)
             now = self._clock.now().astimezone(access.zone or self._zone(reader.tenant_id))
             readable = visibility.readable_entries(access)
-            configured = with_overrides(self._retrieval(reader.tenant_id), await tx.settings.all())
+            configured = RETRIEVAL.over(self._retrieval(reader.tenant_id), await tx.settings.all())
             strategy = question.strategy or access.settings.strategy or configured.strategy
             words = query_terms(without_mentions(text), ())
             filtered = bool(question.kinds or question.tags)

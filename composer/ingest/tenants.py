@@ -1,19 +1,25 @@
 """Tenants: which one owns a workspace, which agents it has, and how it retrieves memories."""
 
+import asyncio
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
-from typing import Self
+from typing import Final, Self
 
+from composer.errors import Unavailable
+from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, Quarantine, of_agent
 from composer.layers.semantic import Retrieval
 from composer.model import CONSOLE, Agent, Trust, Workspace, agent_id, tenant_id
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database
-from composer.repositories.operations import Operation
-from composer.settings import AgentSettings, BudgetSettings, PlanSettings, Settings
+from composer.repositories.setting_overrides import SETTINGS_CHANGED
+from composer.settings import AgentSettings, BudgetSettings, Settings
 from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.plans import Plan
 from composer.usage.prices import Price, Prices
+
+REREAD_SECONDS: Final = 1.0  # between tries while the database is away
+OWN_PLAN: Final = "own"  # of limits that admins have set where nexus.toml names no plan
 
 
 def configured_prices(settings: Settings) -> Prices:
@@ -42,18 +48,58 @@ class TenantDirectory:
         for slug, platform, name in stored:
             self._workspaces.setdefault(slug, set()).add((platform, name))
         self._slugs = {tenant_id(slug): slug for slug in (*settings.tenants, *self._workspaces)}
+        self._chosen: dict[uuid.UUID, Mapping[str, str]] = {}
         self._agents: dict[uuid.UUID, tuple[Agent, ...]] = {}
+        self._rereading: set[asyncio.Task[None]] = set()
+        self._database: Database | None = None
 
     @classmethod
     async def load(cls, settings: Settings, database: Database) -> Self:
         """The directory over a database. Reads the workspaces of every tenant that is not configured."""
         stored: list[tuple[str, str, str]] = []
+        chosen = dict[uuid.UUID, Mapping[str, str]]()
         for tenant, slug in await database.tenants():
-            if slug in settings.tenants:
-                continue
             async with database.transaction(tenant, "read") as tx:
-                stored += [(slug, platform, name) for platform, name in await tx.people.workspaces()]
-        return cls(settings, stored)
+                chosen[tenant] = await tx.settings.all()
+                if slug not in settings.tenants:
+                    stored += [(slug, platform, name) for platform, name in await tx.people.workspaces()]
+        found = cls(settings, stored)
+        found._database, found._chosen = database, chosen
+        return found
+
+    def take(self, tenant: uuid.UUID, chosen: Mapping[str, str]) -> None:
+        """Let what a tenant's admins have chosen hold from now on. `chosen`: JSON texts by their keys."""
+        self._chosen[tenant] = chosen
+        self._agents.pop(tenant, None)
+
+    def on_notice(self, notice: str) -> None:
+        """A process says that a tenant's settings were changed (the statement setting_set)."""
+        self._reread([uuid.UUID(notice.removeprefix(SETTINGS_CHANGED))])
+
+    def on_lost(self) -> None:
+        """Some notices may have been lost."""
+        self._reread(list(self._chosen))
+
+    def _reread(self, tenants: Sequence[uuid.UUID]) -> None:
+        if self._database is not None:
+            task = asyncio.create_task(self._read(self._database, tenants))
+            self._rereading.add(task)
+            task.add_done_callback(self._rereading.discard)
+
+    async def _read(self, database: Database, tenants: Sequence[uuid.UUID]) -> None:
+        for tenant in tenants:
+            while True:
+                try:
+                    async with database.transaction(tenant, "read") as tx:
+                        self.take(tenant, await tx.settings.all())
+                    break
+                except Unavailable:
+                    await asyncio.sleep(REREAD_SECONDS)
+
+    async def stop(self) -> None:
+        """Read nothing any more."""
+        for task in list(self._rereading):
+            task.cancel()
 
     def workspace(self, platform: str, name: str) -> Workspace:
         """A platform's workspace with its tenant: the one that nexus.toml names, else one of its own."""
@@ -79,10 +125,15 @@ class TenantDirectory:
         return (platform, name) in self._workspaces.get(slug, ())
 
     def agents(self, tenant: uuid.UUID) -> tuple[Agent, ...]:
-        """The configured agents, with their ids in a tenant."""
+        """The agents, with their ids in a tenant: as configured, but for what its admins have changed."""
         if tenant not in self._agents:
-            self._agents[tenant] = tuple(configured_agent(entry, tenant) for entry in self._settings.agents)
+            chosen = self._chosen.get(tenant, {})
+            self._agents[tenant] = tuple(of_agent(each).over(each, chosen) for each in self.configured_agents(tenant))
         return self._agents[tenant]
+
+    def configured_agents(self, tenant: uuid.UUID) -> tuple[Agent, ...]:
+        """The same, as configured."""
+        return tuple(configured_agent(entry, tenant) for entry in self._settings.agents)
 
     def agents_by_id(self, tenant: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
         """The same, by id."""
@@ -105,26 +156,30 @@ class TenantDirectory:
         return found if of_plan is None else (*found, Budget(BudgetPeriod.MONTH, of_plan))
 
     def plan(self, tenant: uuid.UUID) -> Plan | None:
-        """The plan of a tenant, as configured; None where nothing is limited."""
+        """The plan of a tenant; None where nothing is limited."""
         found = self._settings.plan_of(self._slugs.get(tenant, ""))
-        return None if found is None else configured_plan(*found)
+        limits = PLAN.over(self.configured_limits(tenant), self._chosen.get(tenant, {}))
+        return limits.plan(OWN_PLAN if found is None else found[0])
+
+    def configured_limits(self, tenant: uuid.UUID) -> Limits:
+        """What the plan of a tenant gives, as configured."""
+        found = self._settings.plan_of(self._slugs.get(tenant, ""))
+        return Limits() if found is None else Limits(**found[1].model_dump())
 
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
-        """Whose writes wait for approval in a tenant, as configured."""
-        return frozenset(map(Trust, self._settings.quarantine_of(self._slugs.get(tenant, ""))))
+        """Whose writes wait for approval in a tenant."""
+        return QUARANTINE.over(self.configured_quarantine(tenant), self._chosen.get(tenant, {})).held
+
+    def configured_quarantine(self, tenant: uuid.UUID) -> Quarantine:
+        """The same, as configured."""
+        held = self._settings.quarantine_of(self._slugs.get(tenant, ""))
+        return Quarantine("guest" in held, "tool" in held)
 
 
 def configured_budget(entry: BudgetSettings) -> Budget:
     """A budget of nexus.toml."""
     kind = WorkKind(entry.kind) if entry.kind else None
     return Budget(BudgetPeriod(entry.per), entry.tokens, entry.money, kind, entry.agent)
-
-
-def configured_plan(name: str, entry: PlanSettings) -> Plan:
-    """A plan of nexus.toml."""
-    limits = {operation: getattr(entry, operation.value, None) for operation in Operation}
-    operations = {operation: most for operation, most in limits.items() if most is not None}
-    return Plan(name, entry.entries, entry.tokens, operations)
 
 
 def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:

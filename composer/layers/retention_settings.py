@@ -1,19 +1,18 @@
 """How long a tenant keeps what, where its admins may change it: kept in the database over nexus.toml, as the settings
 of recall are. How long the audit log is kept they may not change: it has what they did."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from composer.errors import BadInput, Conflict
-from composer.layers.retrieval_settings import KEEP_DAYS, KEEP_DAYS_HELP, Setting
+from composer.errors import Conflict
+from composer.layers.retrieval_settings import KEEP_DAYS, KEEP_DAYS_HELP
+from composer.layers.tenant_settings import Setting, change, chosen, group
 from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.settings.values import MAX_RETENTION_DAYS, MIN_USAGE_DAYS
 
-RETENTION_PREFIX: Final = "retention."  # of the keys in the database
 FOR_EVER: Final = 0
 
 
@@ -26,9 +25,9 @@ class Retention:
     usage_days: int = 400
 
 
-RETENTION_SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting
-    for setting in (
+RETENTION: Final = group(
+    "retention.",
+    (
         Setting(KEEP_DAYS, f"{KEEP_DAYS_HELP}; 0: for ever", FOR_EVER, MAX_RETENTION_DAYS),
         Setting(
             "prompt_days", "empties the prompts of answers that are older than this many days", 1, MAX_RETENTION_DAYS
@@ -39,8 +38,8 @@ RETENTION_SETTINGS: Final[Mapping[str, Setting]] = {
             MIN_USAGE_DAYS,
             MAX_RETENTION_DAYS,
         ),
-    )
-}
+    ),
+)
 
 
 class ErasesMore(Conflict):
@@ -59,45 +58,22 @@ def configured_retention(settings: Settings, tenant: str) -> Retention:
     return Retention(days, settings.prompt_days_of(tenant), settings.usage_days_of(tenant))
 
 
-async def chosen_retention(tx: Transaction, configured: Retention) -> Retention:
-    """How long what is kept now: as configured, but for what admins have changed."""
-    stored = await tx.settings.all()
-    chosen = {
-        name: json.loads(stored[RETENTION_PREFIX + name])
-        for name in RETENTION_SETTINGS
-        if RETENTION_PREFIX + name in stored
-    }
-    return replace(configured, **chosen)
-
-
 async def change_retention(
-    tx: Transaction, wanted: Mapping[str, int | None], configured: Retention, now: datetime, *, confirmed: bool
-) -> Retention:
-    """Set how long what is kept; None lets the configured value apply again. Each change is recorded in the audit log.
+    tx: Transaction, wanted: Mapping[str, Any], configured: Retention, now: datetime, *, confirmed: bool
+) -> None:
+    """Set how long what is kept, as `change` does.
 
     Raises BadInput for days that there are not, and, unless `confirmed`, ErasesMore with what the next run of the job
     would then erase besides.
     """
-    before = await chosen_retention(tx, configured)
-    after = replace(before, **{name: _days(name, days, configured) for name, days in wanted.items()})
+    before = await chosen(tx, RETENTION, configured)
+    days: dict[str, Any] = {
+        name: getattr(configured, name) if value is None else RETENTION.find(name).read(value)
+        for name, value in wanted.items()
+    }
     if not confirmed:
-        await _require_no_losses(tx, before, after, now)
-    for name, days in wanted.items():
-        key = RETENTION_PREFIX + name
-        if days is None:
-            await tx.settings.reset(key)
-        elif days != getattr(before, name):
-            await tx.settings.set(key, json.dumps(days), now)
-    return after
-
-
-def _days(name: str, days: int | None, configured: Retention) -> int:
-    if days is None:
-        return int(getattr(configured, name))
-    setting = RETENTION_SETTINGS[name]
-    if not setting.minimum <= days <= setting.maximum:
-        raise BadInput(f"{name} is a whole number from {setting.minimum:,} to {setting.maximum:,}.")
-    return days
+        await _require_no_losses(tx, before, replace(before, **days), now)
+    await change(tx, RETENTION, wanted, configured, now)
 
 
 async def _require_no_losses(tx: Transaction, before: Retention, after: Retention, now: datetime) -> None:

@@ -1,25 +1,112 @@
-"""Read and change the settings of recall that a tenant's admins may change. A change is recorded in the audit log."""
+"""Settings that a tenant's admins change: kept in the database over nexus.toml, until the configured value is taken
+again. A change is recorded in the audit log. What belongs together is a group: the fields of one frozen dataclass."""
 
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from composer.layers.retrieval_settings import STORED_PREFIX, find_setting, parse_value, with_overrides
-from composer.layers.semantic import Retrieval
+from composer.errors import BadInput
 from composer.repositories.database import Transaction
 
-AS_CONFIGURED: Final = "default"
+AS_CONFIGURED: Final = "default"  # in a chat
+UNLIMITED: Final = "unlimited"
+MAX_DIGITS: Final = 15  # of a number that somebody types, leading zeros included
+FLAGS: Final = {"on": True, "off": False}
+Values = TypeVar("Values")
 
 
-async def chosen_retrieval(tx: Transaction, configured: Retrieval) -> Retrieval:
-    """How recall is done now: as configured, but for what admins have changed."""
-    return with_overrides(configured, await tx.settings.all())
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: what it does, and what it takes: one of some `choices`, a text of at most `chars` characters, on or
+    off (`flag`), or else a whole number from `minimum` to `maximum`. `optional`: or none of that (None). `operator`:
+    whoever looks after the installation changes it alone, since it costs them."""
+
+    name: str
+    help: str
+    minimum: int = 0
+    maximum: int = 0
+    choices: tuple[str, ...] = ()
+    chars: int = 0
+    flag: bool = False
+    optional: bool = False
+    operator: bool = False
+
+    def read(self, value: str | int | bool) -> str | int | bool | None:
+        """A value as somebody wrote it, as it is kept. Raises BadInput with a sentence that says which there are."""
+        text = str(value)
+        if self.optional and text.strip().lower() in ("", UNLIMITED):
+            return None
+        if self.flag:
+            if isinstance(value, bool) or text.lower() in FLAGS:
+                return value if isinstance(value, bool) else FLAGS[text.lower()]
+            raise BadInput(f"{self.name} is on or off.")
+        if self.choices:
+            if text.lower() not in self.choices:
+                known = ", ".join(filter(None, self.choices))
+                raise BadInput(f"There is no {self.name} '{text}': choose one of {known}.")
+            return text.lower()
+        if self.chars:
+            if len(text) > self.chars or "\0" in text:
+                raise BadInput(f"{self.name} has at most {self.chars:,} characters.")
+            return text.strip()
+        digits = text.replace(",", "").replace("_", "")
+        if (
+            not (digits.isascii() and digits.isdigit())
+            or len(digits) > MAX_DIGITS
+            or not self.minimum <= int(digits) <= self.maximum
+        ):
+            raise BadInput(f"{self.name} is a whole number from {self.minimum:,} to {self.maximum:,}.")
+        return int(digits)
 
 
-async def change_retrieval(tx: Transaction, name: str, value: str, now: datetime) -> None:
-    """Set one setting, or with AS_CONFIGURED let the configured value apply again. Raises BadInput with a sentence that
-    says which names and values there are."""
-    key = STORED_PREFIX + find_setting(name).name
-    if value.lower() == AS_CONFIGURED:
-        await tx.settings.reset(key)
-    else:
-        await tx.settings.set(key, parse_value(name, value), now)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Settings by their names. `prefix`: of their keys in the database."""
+
+    prefix: str
+    settings: Mapping[str, Setting]
+
+    def find(self, name: str) -> Setting:
+        """The setting of this name, in any case and with `-` or `_`. Raises BadInput, with the nearest name."""
+        wanted = name.lower().replace("-", "_")
+        if wanted in self.settings:
+            return self.settings[wanted]
+        near = difflib.get_close_matches(wanted, self.settings, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(self.settings)}."
+        raise BadInput(f"There is no setting '{name}'{hint}")
+
+    def over(self, configured: Values, stored: Mapping[str, str]) -> Values:
+        """The configured values with what the admins changed. `stored`: JSON texts by their keys. An older version took
+        larger numbers."""
+        chosen = dict[str, Any]()
+        for name, setting in self.settings.items():
+            if (text := stored.get(self.prefix + name)) is not None:
+                value = json.loads(text)
+                is_number = setting.maximum and isinstance(value, int)
+                chosen[name] = min(value, setting.maximum) if is_number else value
+        return replace(configured, **chosen) if chosen else configured  # type: ignore[type-var]
+
+
+def group(prefix: str, settings: Iterable[Setting]) -> Group:
+    """A group of settings."""
+    return Group(prefix, {setting.name: setting for setting in settings})
+
+
+async def chosen(tx: Transaction, of: Group, configured: Values) -> Values:
+    """The values that hold now: as configured, but for what admins have changed."""
+    return of.over(configured, await tx.settings.all())
+
+
+async def change(tx: Transaction, of: Group, wanted: Mapping[str, Any], configured: object, now: datetime) -> None:
+    """Set some settings of a group; with None let the configured value apply again. What is so already is not
+    set again. Raises BadInput with a sentence that says which names and values there are."""
+    before = await chosen(tx, of, configured)
+    for name, value in wanted.items():
+        setting = of.find(name)
+        if value is None:
+            await tx.settings.reset(of.prefix + setting.name)
+        elif (found := setting.read(value)) != getattr(before, setting.name):
+            await tx.settings.set(of.prefix + setting.name, json.dumps(found), now)

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from composer.ingest.tenants import TenantDirectory
+from composer.model import Agent
 from composer.operations.backups import BACKUP_PERIOD, newest_backup
 from composer.operations.doctor import UNREAD_FOR
 from composer.operations.readiness import missing
@@ -77,7 +78,8 @@ class HealthChecks:
         `runs` are the last ones of the jobs (None: this tenant's admins may not see them)."""
         now = self._clock.now()
         today = now.astimezone(self._directory.zone(tenant)).date()
-        found = [_stores(await missing(self._database, self._cache)), *_platforms(connected), _models(self._settings)]
+        found = [_stores(await missing(self._database, self._cache)), *_platforms(connected)]
+        found.append(_models(self._settings, self._directory.agents(tenant)))
         async with self._database.transaction(tenant, "read") as tx:
             found += [await _learning(tx), *await _calls(tx, today), *await _left_behind(tx, now)]
             found.append(await _audit(tx, now))
@@ -103,8 +105,8 @@ def _platforms(connected: Mapping[str, bool]) -> list[HealthLine]:
     ]
 
 
-def _models(settings: Settings) -> HealthLine:
-    named = list(dict.fromkeys(agent.model for agent in settings.agents if agent.model))
+def _models(settings: Settings, agents: Sequence[Agent]) -> HealthLine:
+    named = list(dict.fromkeys(agent.model for agent in agents if agent.model))
     if not named or not settings.has_model_api:
         return HealthLine("models", None, "none is set: whoever runs Nexus connects one with nexus setup")
     return HealthLine("models", True, "%(what)s", {"what": ", ".join(named)})

@@ -16,39 +16,15 @@ class SettingInForce:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentInForce:
-    """An agent as it is configured. `context` is its model's window, in tokens."""
-
-    slug: str
-    name: str
-    model: str
-    fallbacks: tuple[str, ...]
-    context: int
-    tools: bool
-
-
-def agents_in_force(directory: TenantDirectory, tenant: uuid.UUID) -> list[AgentInForce]:
-    """The agents of a tenant."""
-    return [
-        AgentInForce(each.slug, each.name, each.model, tuple(each.fallback_models), each.window, each.tools)
-        for each in directory.agents(tenant)
-    ]
-
-
 def settings_in_force(
     settings: Settings, directory: TenantDirectory, tenant: uuid.UUID, slug: str
 ) -> list[SettingInForce]:
     """The settings of a tenant that only whoever runs Nexus changes, in nexus.toml or the environment."""
-    plan = directory.plan(tenant)
+    plan = settings.plan_of(slug)
     values = {
         "timezone": str(directory.zone(tenant)),
-        "keep_days": settings.keep_days_of(slug),
         "audit_days": settings.audit_days_of(slug),
-        "usage_days": settings.usage_days_of(slug),
-        "prompt_days": settings.prompt_days_of(slug),
-        "quarantine": ", ".join(sorted(directory.quarantine(tenant))),
-        "plan": None if plan is None else plan.name,
+        "plan": None if plan is None else plan[0],
         "extraction": configured_extraction(settings).value,
         "embedder": settings.embedder,
         "transcription": settings.transcription_model,

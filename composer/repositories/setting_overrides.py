@@ -1,9 +1,12 @@
 """Settings that a tenant's admins have changed."""
 
 from datetime import datetime
+from typing import Final
 
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
+
+SETTINGS_CHANGED: Final = "settings "  # a notice to every process begins so, before the tenant's id (setting_set)
 
 
 class SettingOverrides:

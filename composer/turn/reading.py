@@ -19,7 +19,7 @@ import structlog
 from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
 from composer.layers import episodic, plain, semantic, structured, working
-from composer.layers.retrieval_settings import with_overrides
+from composer.layers.retrieval_settings import RETRIEVAL
 from composer.memory.index import without_mentions
 from composer.model import ROOM_KINDS, Agent, Item, Message, Visibility
 from composer.ports.clock import EARLIEST
@@ -281,7 +281,7 @@ class Reader:
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
-        retrieval = with_overrides(self._retrieval(request.tenant_id), settings)
+        retrieval = RETRIEVAL.over(self._retrieval(request.tenant_id), settings)
         return retrieval if request.top_k is None else replace(retrieval, top_k=request.top_k)
 
     @asynccontextmanager

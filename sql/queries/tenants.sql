@@ -27,13 +27,15 @@ SELECT ARRAY(SELECT (i.external_id, i.user_id, u.opted_out, u.name, i.trust, i.t
        ) AS conversations
 
 -- name: setting_set
--- Set a tenant's setting, or (NULL) delete it, so that the configured value applies again.
+-- Set a tenant's setting, or (NULL) delete it, so that the configured value applies again, and say so to every process.
 WITH reset AS (
     DELETE FROM settings WHERE tenant_id = :tenant_id AND key = :key AND :value::jsonb IS NULL
+), changed AS (
+    INSERT INTO settings (tenant_id, key, value, updated_at)
+    SELECT :tenant_id, :key, :value, :now WHERE :value::jsonb IS NOT NULL
+    ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
 )
-INSERT INTO settings (tenant_id, key, value, updated_at)
-SELECT :tenant_id, :key, :value, :now WHERE :value::jsonb IS NOT NULL
-ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
+SELECT pg_notify('turns', 'settings ' || :tenant_id::text)
 
 -- name: settings_all
 -- List all settings that a tenant's admins have set.

@@ -12,7 +12,7 @@ import pytest
 from bot.console.operations import set_admin
 from bot.script.places import incoming
 from composer.errors import BadInput, Refused
-from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS
+from composer.layers.retrieval_settings import RETRIEVAL
 from composer.memory.forget import forget
 from composer.model import CONSOLE
 from composer.repositories.memories import Memories, SupersededMemory
@@ -214,7 +214,7 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
 
     assert any("copper" in text for text in await texts())
     shown = (await harness.command("root", "/nexus settings", **ROOM)).text
-    assert all(f"{key} = " in shown and RETRIEVAL_SETTINGS[key].help in shown for key in RETRIEVAL_SETTINGS)
+    assert all(f"{key} = " in shown and RETRIEVAL.settings[key].help in shown for key in RETRIEVAL.settings)
     hides, erases = (line for line in shown.split("\n") if "_days = " in line)
     assert "nothing is erased" in hides
     assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases messages older")

@@ -20,15 +20,21 @@ from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.errors import Refused
+from composer.ingest.tenants import TenantDirectory
+from composer.model import Trust
 from composer.people.credentials.openid import OpenIdAccount, sign_in_by_account
 from composer.people.credentials.sign_in import make_login_link
 from composer.repositories.audit import AuditAct
 from composer.repositories.openid_logins import LoginEntry
-from composer.settings import Settings
+from composer.repositories.operations import Operation
+from composer.settings import AgentSettings, PlanSettings, Settings
+from composer.usage.plans import Plan
 from tests.support.api import bearer, cookie_of, key_of, person
+from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, OWN, Person
+from tests.support.waiting import until
 from tests.support.web import served_at
 
 SECRET: Final = "zqsecret"
@@ -172,9 +178,9 @@ async def test_a_form_counts_from_a_page_of_its_admin_alone(harness: AppHarness,
     before = await acts_of(harness)
     posts = (f"/admin/people/{bob}/admin", f"/admin/people/{bob}/sign-out", "/admin/settings", "/admin/jobs/audit")
     for path in (*posts, "/admin/audit/verify"):
-        assert (await root.press(path, admin="true", top_k="3")).status_code == 403, path
+        assert (await root.press(path, admin="true", group="retrieval")).status_code == 403, path
         root.csrf, kept = token, root.csrf
-        foreign = await root.press(path, {"Sec-Fetch-Site": "cross-site"}, admin="true", top_k="3")
+        foreign = await root.press(path, {"Sec-Fetch-Site": "cross-site"}, admin="true", group="retrieval")
         assert (foreign.status_code, foreign.headers["location"]) == (303, "/login")
         root.csrf = kept
     assert await acts_of(harness) == before
@@ -394,8 +400,9 @@ async def test_settings_are_shown_and_those_of_recall_changed(harness: AppHarnes
     shown = await root.page("/admin/settings")
     assert "@nexus" in shown
     assert "nexus.toml" in shown
-    changed = await root.press("/admin/settings", strategy="recent", top_k="3", recall_tokens="4000")
-    assert changed.status_code == 303
+    names, texts = ["strategy", "top_k", "recall_tokens"], ["recent", "3", "4000"]
+    changed = await root.press("/admin/settings", group="retrieval", name=names, value=texts)
+    assert (changed.status_code, changed.headers["location"]) == (303, "/admin/settings#retrieval")
     said = (await harness.command("root", "/nexus settings", **DM)).text
     assert ("strategy = recent" in said, "top_k = 3" in said, "recall_tokens = 4000  (as configured)" in said) == (
         True, True, True,
@@ -403,10 +410,13 @@ async def test_settings_are_shown_and_those_of_recall_changed(harness: AppHarnes
     me = (await person(harness, "root")).id
     assert [act for act, actor, _ in await acts_of(harness) if actor == me].count("setting.set") == 2
     assert "Take that again" in await root.page("/admin/settings")
-    await root.press("/admin/settings", reset="top_k")
+    await root.press("/admin/settings", group="retrieval", reset="top_k")
     assert "top_k = 3" not in (await harness.command("root", "/nexus settings", **DM)).text
-    for wrong in ({"top_k": "1000"}, {"strategy": "best"}, {"reset": "persona"}, {"top_k": "x" * 41}):
-        assert (await root.press("/admin/settings", **wrong)).status_code == 422
+    for name, value in (("top_k", "1000"), ("strategy", "best"), ("persona", "x"), ("top_k", "x" * 41)):
+        assert (await root.press("/admin/settings", group="retrieval", name=name, value=value)).status_code == 422
+    assert (await root.press("/admin/settings", group="retrieval", reset="persona")).status_code == 422
+    assert (await root.press("/admin/settings", group="retrieval", name="top_k")).status_code == 422
+    assert (await root.press("/admin/settings", group="audit", name="days", value="1")).status_code == 404
     key = bearer(await key_of(harness, "root"))
     sent = {"top_k": 5, "strategy": None}
     found = (await client.patch("/v1/admin/settings", json=sent, headers=key)).json()
@@ -428,7 +438,12 @@ async def test_how_long_what_is_kept_is_changed_once_it_is_known_what_that_erase
     root = await root_of(harness, client)
     key = bearer(await key_of(harness, "root"))
     await root.page("/admin/settings")
-    asked = await root.press("/admin/settings/retention", keep_days="10", prompt_days="30", usage_days="400")
+    kept_days: dict[str, str | list[str]] = {
+        "group": "retention",
+        "name": ["keep_days", "prompt_days", "usage_days"],
+        "value": ["10", "30", "400"],
+    }
+    asked = await root.press("/admin/settings", **kept_days)
     assert asked.status_code == 409
     said = re.sub(r"\s+", " ", asked.text)
     assert re.search(r"[1-9]\d* stored messages? (is|are) older than 10 days now", said)
@@ -439,7 +454,7 @@ async def test_how_long_what_is_kept_is_changed_once_it_is_known_what_that_erase
     assert "keep_days = for ever  (in nexus.toml)" in (await harness.command("root", "/nexus settings", **DM)).text
     await schedule.run(harness.app, "retention", harness.clock.now())
     assert "heron" in (await harness.command("bob", "/nexus recall heron", **ROOM)).text
-    kept = await root.press("/admin/settings/retention", keep_days="10", confirmed="true")
+    kept = await root.press("/admin/settings", **kept_days, confirmed="true")
     assert kept.headers["location"] == "/admin/settings#retention"
     assert "keep_days = 10  (on the web page Admin)" in (await harness.command("root", "/nexus settings", **DM)).text
     await schedule.run(harness.app, "retention", harness.clock.now())
@@ -448,17 +463,94 @@ async def test_how_long_what_is_kept_is_changed_once_it_is_known_what_that_erase
     assert longer.status_code == 200, "what keeps more asks nothing"
     lines = {each["name"]: (each["value"], each["configured"]) for each in longer.json()["retention"]}
     assert lines == {"keep_days": (20, 0), "prompt_days": (60, 30), "usage_days": (400, 400)}
-    assert (await root.press("/admin/settings/retention", reset="prompt_days")).status_code == 409
-    assert (await root.press("/admin/settings/retention", reset="prompt_days", confirmed="true")).status_code == 303
-    assert (await root.press("/admin/settings/retention", reset="keep_days")).status_code == 303
+    back = {"group": "retention", "reset": "prompt_days"}
+    assert (await root.press("/admin/settings", **back)).status_code == 409
+    assert (await root.press("/admin/settings", **back, confirmed="true")).status_code == 303
+    assert (await root.press("/admin/settings", group="retention", reset="keep_days")).status_code == 303
     shown = await root.page("/admin/settings")
-    assert "As configured" not in shown.partition('id="retention"')[2].partition("</section>")[0]
-    for wrong in ({"keep_days": "36501"}, {"usage_days": "30"}, {"prompt_days": "0"}, {"reset": "audit_days"}):
-        assert (await root.press("/admin/settings/retention", **wrong, confirmed="true")).status_code == 422, wrong
+    assert "Changed here" not in shown.partition('id="retention"')[2].partition("</section>")[0]
+    for name, value in (("keep_days", "36501"), ("usage_days", "30"), ("prompt_days", "0"), ("audit_days", "9")):
+        wrong = {"group": "retention", "name": name, "value": value, "confirmed": "true"}
+        assert (await root.press("/admin/settings", **wrong)).status_code == 422, wrong
     for odd in ({"keep_days": -1}, {"audit_days": 5}, {"usage_days": 30}, {"keep_days": "9"}):
         assert (await client.patch("/v1/admin/settings?confirm=true", json=odd, headers=key)).status_code == 422, odd
     acts = sorted(act for act, _, _ in await acts_of(harness) if act.startswith("setting."))
     assert acts == ["setting.reset"] * 2 + ["setting.set"] * 3
+
+
+async def test_agents_quarantine_and_the_plan_are_changed_over_nexus_toml_and_back(settings: Settings) -> None:
+    """By one way, which the page and the API share; every process takes it, and the audit log has it."""
+    changed = {
+        "agents": (AgentSettings(model="gpt-4o", persona="You are brief."),),
+        "plans": {"free": PlanSettings(entries=100, searches=50)},
+        "plan": "free",
+    }
+    async with (
+        open_harness(settings.model_copy(update=changed), model=Model()) as harness,
+        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+        httpx2.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        root, tenant = await root_of(harness, client), harness.workspace().tenant_id
+        directory = harness.app.directory
+        page = await root.page("/admin/settings")
+        for shown in ("You are brief.", 'value="gpt-4o"', 'value="100"', "0 used, 50 left.", "Nothing waits now."):
+            assert shown in page, shown
+        for group, name, value in (
+            ("agents.nexus", "persona", "You speak of herons."),
+            ("agents.nexus", "model", "gpt-9"),
+            ("agents.nexus", "tools", "off"),
+            ("quarantine", "guest", "off"),
+            ("plan", "searches", ""),
+            ("plan", "writes", "7"),
+        ):
+            pressed = await root.press("/admin/settings", group=group, name=name, value=value)
+            assert pressed.status_code == 303, (group, name, pressed.text)
+        await until(lambda: directory.plan(tenant) == Plan("free", 100, None, {Operation.WRITES: 7}))
+        [agent] = directory.agents(tenant)
+        assert (agent.persona, agent.model, agent.tools) == ("You speak of herons.", "gpt-9", False)
+        assert directory.quarantine(tenant) == {Trust.TOOL}
+        other = await TenantDirectory.load(harness.app.settings, harness.app.database)
+        assert other.agents(tenant) == (agent,)
+        page = await root.page("/admin/settings")
+        for shown in ("Changed here. In nexus.toml: gpt-4o.", "Changed here. In nexus.toml: 50.", "herons"):
+            assert shown in page, shown
+        key = bearer(await key_of(harness, "root"))
+        sent = {"agents": {"nexus": {"model": None, "persona": None}}, "plan": {"writes": None, "entries": "unlimited"}}
+        found = (await client.patch("/v1/admin/settings", json=sent, headers=key)).json()
+        lines = {each["name"]: (each["value"], each["configured"]) for each in found["plan"]}
+        assert (lines["entries"], lines["writes"], lines["searches"]) == ((None, 100), (None, None), (None, 50))
+        await until(lambda: directory.agents(tenant)[0].model == "gpt-4o")
+        for odd in (
+            {"agents": {"nexus": {"slug": "x"}}},
+            {"agents": {"nexus": {"window": 1}}},
+            {"plan": {"writes": -1}},
+            {"quarantine": {"member": True}},
+        ):
+            assert (await client.patch("/v1/admin/settings", json=odd, headers=key)).status_code == 422, odd
+        nobody = {"agents": {"nobody": {"persona": "x"}}}
+        assert (await client.patch("/v1/admin/settings", json=nobody, headers=key)).status_code == 404
+        acts = [act for act, _, _ in await acts_of(harness) if act.startswith("setting.")]
+        assert (acts.count("setting.set"), acts.count("setting.reset")) == (7, 3)
+
+
+async def test_admins_of_one_organisation_of_several_change_nothing_that_costs_the_operator(settings: Settings) -> None:
+    agents = (AgentSettings(model="gpt-4o"),)
+    async with (
+        open_harness(settings.model_copy(update={"agents": agents}), model=Model()) as harness,
+        served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+        httpx2.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        await harness.say("eve", "good morning", workspace="rival", **ROOM)
+        root, key = await root_of(harness, client), bearer(await key_of(harness, "root"))
+        page = await root.page("/admin/settings")
+        assert ('name="value" value="gpt-4o"' in page, "sets it." in page) == (False, True)
+        for group, name, value in (("agents.nexus", "model", "x"), ("plan", "entries", "9"), ("plan", "tokens", "")):
+            assert (await root.press("/admin/settings", group=group, name=name, value=value)).status_code == 403
+        assert (await client.patch("/v1/admin/settings", json={"plan": {"reads": 5}}, headers=key)).status_code == 403
+        own = await root.press("/admin/settings", group="agents.nexus", name="persona", value="Be brief.")
+        assert own.status_code == 303
+        await until(lambda: harness.app.directory.agents(harness.workspace().tenant_id)[0].persona == "Be brief.")
+        assert harness.app.directory.agents(harness.workspace("rival").tenant_id)[0].persona != "Be brief."
 
 
 async def test_no_name_is_markup_and_pages_are_german_where_the_browser_is(

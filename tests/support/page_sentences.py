@@ -17,7 +17,8 @@ MODULES: Final = (
     *("bot/web/operating.py", "bot/importers/uploads.py", "bot/importers/slack_export.py"),
     *("composer/entries/bulk.py", "composer/entries/draft.py", "composer/entries/entries.py"),
     *("composer/entries/import_plan.py", "composer/entries/imports.py", "composer/entries/keys.py"),
-    *("composer/entries/teams.py", "composer/entries/tools.py", "composer/layers/re*_settings.py"),
+    *("composer/entries/teams.py", "composer/entries/tools.py", "composer/layers/*_settings.py"),
+    "composer/operations/changing_settings.py",
     *(
         "composer/memory/remember.py",
         "composer/memory/review.py",
@@ -56,7 +57,7 @@ NOT_ON_PAGES: Final = (
         "A tool ",
     ),
     *("a tool ", "reembed", "docs/settings.md", "RFC 9457", "Row-level", "after which to ask", "header Allow", "--"),
-    *("application/json", "A fact's", "The value", "strategy", "older_than", "catch-up", "nexus why", "PATCH /v1"),
+    *("application/json", "A fact's", "The value", "older_than", "catch-up", "nexus why", "PATCH /v1"),
     *("digits 0-9", "09:00:00Z", "expected for example", "head of the request", "web session signs out", "That id was"),
     *(
         "with that id was",

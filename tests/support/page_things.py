@@ -353,8 +353,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
     "POST /admin/people/{user}/link": Row(ADMINS, somebody_invited),
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
-    "POST /admin/settings": Row(ADMINS, form={"top_k": "7"}),
-    "POST /admin/settings/retention": Row(ADMINS, form={"keep_days": "9", "confirmed": "true"}),
+    "POST /admin/settings": Row(ADMINS, form={"group": "retrieval", "name": "top_k", "value": "7"}),
     "POST /ask": Row(
         of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, file="files", alone=("project",)
     ),

@@ -38,7 +38,7 @@ class Person:
         self.csrf = found[1] if found else self.csrf
         return answer.text
 
-    async def press(self, path: str, _headers: Any = OWN, **values: str) -> httpx2.Response:
+    async def press(self, path: str, _headers: Any = OWN, **values: str | list[str]) -> httpx2.Response:
         return await self.client.post(path, data={"csrf": self.csrf} | values, headers=_headers | self._cookie())
 
     def _cookie(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from bot.slack.reading import time_of
 from bot.slack.requests import Malformed, check_shape
 from composer.errors import BadInput
 from composer.ingest.validation import validate_message
-from composer.layers.retrieval_settings import parse_value, with_overrides
+from composer.layers.retrieval_settings import RETRIEVAL
 from composer.layers.semantic import Retrieval
 from composer.memory.remember import MAX_VALUE_DEPTH, InexactNumber
 from composer.memory.remember import parse_value as parse_fact_value
@@ -150,11 +150,11 @@ def test_slack_is_answered_400_for_an_odd_ts(ts: str) -> None:
 @pytest.mark.parametrize("number", ["99999999", "0" * 12 + "99999999", "36501", "-1", "1e3", "\u0661\u0662", "NaN"])
 def test_days_of_retention_are_within_their_limits(number: str) -> None:
     with pytest.raises(BadInput, match="a whole number from 0 to 36,500"):
-        parse_value("retention_days", number)
+        RETRIEVAL.find("retention_days").read(number)
 
 
 def test_a_number_that_an_older_version_stored_is_cut_to_the_limit() -> None:
-    assert with_overrides(Retrieval(), {"retrieval.retention_days": "99999999"}).retention_days == 36_500
+    assert RETRIEVAL.over(Retrieval(), {"retrieval.retention_days": "99999999"}).retention_days == 36_500
 
 
 def test_a_facts_value_has_a_limited_depth() -> None:

@@ -103,7 +103,10 @@ async def test_stored_workspaces_are_read_at_startup() -> None:
                 read.append(tenant)
                 return rows[tenant][1]
 
-            yield SimpleNamespace(people=SimpleNamespace(workspaces=workspaces))
+            async def chosen() -> dict[str, str]:
+                return {}
+
+            yield SimpleNamespace(people=SimpleNamespace(workspaces=workspaces), settings=SimpleNamespace(all=chosen))
 
     stored: Any = StoredWorkspaces()
     directory = await TenantDirectory.load(settings(), stored)

@@ -1,33 +1,46 @@
 """`/v1/admin`: health, jobs, backups and settings of a workspace, and of the installation where that is its own."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.call import IS_REPLAYED, ONCE, ApiCall, Calling
 from bot.web.dependencies import Nexus
 from bot.web.json_answer import json_answer
-from bot.web.operating import installation_jobs, operating, require_installation, start_job
+from bot.web.operating import (
+    installation_jobs,
+    is_of_installation,
+    operating,
+    require_installation,
+    start_job,
+)
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.shapes.values import Count, told
-from composer.layers.retention_settings import (
-    RETENTION_SETTINGS,
-    change_retention,
-    chosen_retention,
-    configured_retention,
-)
-from composer.layers.retrieval_settings import RETRIEVAL_SETTINGS, STRATEGIES, Setting
-from composer.layers.tenant_settings import AS_CONFIGURED, change_retrieval, chosen_retrieval
+from bot.web.shapes.entries import RequestBody
+from bot.web.shapes.values import Count, Flag, told
+from composer.ingest.chosen_settings import MAX_MODEL_CHARS, MAX_PERSONA_CHARS, PLAN
+from composer.layers.retention_settings import RETENTION
+from composer.layers.retrieval_settings import RETRIEVAL, STRATEGIES
+from composer.layers.tenant_settings import Group
 from composer.operations.backups import stored_backups
-from composer.operations.in_force import agents_in_force, settings_in_force
+from composer.operations.changing_settings import (
+    OF_PLAN,
+    OF_QUARANTINE,
+    OF_RETENTION,
+    OF_RETRIEVAL,
+    ChangeableSettings,
+    changeable,
+)
+from composer.operations.in_force import settings_in_force
 from composer.repositories.database import Transaction
-from composer.settings.values import MAX_RETENTION_DAYS, MIN_USAGE_DAYS
+from composer.settings.values import Effort
 from composer.visibility import EntryAccess
 
+MAX_CHANGED_AGENTS: Final = 100
 router = Router("/v1/admin", tags=["admin"])
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 429)
 
@@ -89,54 +102,96 @@ class BackupLines(BaseModel):
     items: list[BackupLine]
 
 
-class AgentLine(BaseModel):
-    """An agent as it is configured. `context`: how many tokens its model takes."""
-
-    slug: str
-    name: str
-    model: str
-    fallbacks: list[str]
-    context: int
-    tools: bool
-
-
-class RetrievalLine(BaseModel):
-    """A setting that admins may change: its value, that of the configuration, and what it does."""
+class ChangedSetting(BaseModel):
+    """A setting that admins may change: its value (null: without a limit), that of the configuration, and what it
+    does. `operator`: only an admin of the organisation that looks after the installation changes it."""
 
     name: str
-    value: str | int
-    configured: str | int
+    value: str | int | bool | None
+    configured: str | int | bool | None
     what: str
+    operator: bool
 
 
 class WorkspaceSettings(BaseModel):
-    """What holds now. Admins change `retrieval`, and `retention`, which says for how many days what is kept;
-    `configured` and `agents` are changed in nexus.toml or the environment, by whoever runs Nexus."""
+    """What holds now, and what admins may change of it: how memories are recalled, for how many days what is kept,
+    whose writing waits for approval, what the plan gives, and the agents, by slug. `configured` is changed in
+    nexus.toml or the environment, by whoever runs Nexus."""
 
-    retrieval: list[RetrievalLine]
-    retention: list[RetrievalLine]
+    retrieval: list[ChangedSetting]
+    retention: list[ChangedSetting]
+    quarantine: list[ChangedSetting]
+    plan: list[ChangedSetting]
+    agents: dict[str, list[ChangedSetting]]
     configured: dict[str, str]
-    agents: list[AgentLine]
 
 
-def _told(name: str) -> Any:
-    setting = RETRIEVAL_SETTINGS[name]
+def _of(group: Group, name: str) -> Any:
+    """What the document says of a number."""
+    setting = group.settings[name]
     return told(minimum=setting.minimum, maximum=setting.maximum)
 
 
-class WorkspaceSettingsUpdate(BaseModel):
+class QuarantineUpdate(RequestBody):
+    """Whose writing waits for approval."""
+
+    guest: Flag | None = Field(default_factory=lambda: None)
+    tool: Flag | None = Field(default_factory=lambda: None)
+
+
+Unlimited = Literal["unlimited"]
+
+
+class PlanUpdate(RequestBody):
+    """How much the organisation may use."""
+
+    entries: Annotated[Count, _of(PLAN, "entries")] | Unlimited | None = Field(default_factory=lambda: None)
+    writes: Annotated[Count, _of(PLAN, "writes")] | Unlimited | None = Field(default_factory=lambda: None)
+    reads: Annotated[Count, _of(PLAN, "reads")] | Unlimited | None = Field(default_factory=lambda: None)
+    searches: Annotated[Count, _of(PLAN, "searches")] | Unlimited | None = Field(default_factory=lambda: None)
+    chats: Annotated[Count, _of(PLAN, "chats")] | Unlimited | None = Field(default_factory=lambda: None)
+    tokens: Annotated[Count, _of(PLAN, "tokens")] | Unlimited | None = Field(default_factory=lambda: None)
+
+
+class AgentUpdate(RequestBody):
+    """What to change of an agent. All but `persona` is there for an agent with a model."""
+
+    persona: Annotated[str, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(default_factory=lambda: None)
+    model: Annotated[str, Field(max_length=MAX_MODEL_CHARS)] | None = Field(default_factory=lambda: None)
+    window: Annotated[Count, told(minimum=1_000, maximum=100_000_000)] | None = Field(default_factory=lambda: None)
+    reply_tokens: Annotated[Count, told(minimum=1, maximum=1_000_000)] | None = Field(default_factory=lambda: None)
+    reasoning_effort: Effort | Literal[""] | None = Field(default_factory=lambda: None)
+    summary_model: Annotated[str, Field(max_length=MAX_MODEL_CHARS)] | None = Field(default_factory=lambda: None)
+    tools: Flag | None = Field(default_factory=lambda: None)
+    tool_tokens: Annotated[Count, told(minimum=100, maximum=1_000_000)] | None = Field(default_factory=lambda: None)
+    images: Flag | None = Field(default_factory=lambda: None)
+
+
+class WorkspaceSettingsUpdate(RequestBody):
     """What to set; null lets the configured value apply again. What is left out stays."""
 
-    model_config = ConfigDict(extra="forbid")
-
     strategy: Annotated[str, told(enum=list(STRATEGIES))] | None = Field(default_factory=lambda: None)
-    top_k: Annotated[Count, _told("top_k")] | None = Field(default_factory=lambda: None)
-    recall_tokens: Annotated[Count, _told("recall_tokens")] | None = Field(default_factory=lambda: None)
-    summary_tokens: Annotated[Count, _told("summary_tokens")] | None = Field(default_factory=lambda: None)
-    retention_days: Annotated[Count, _told("retention_days")] | None = Field(default_factory=lambda: None)
-    keep_days: Count | None = Field(default_factory=lambda: None, ge=0, le=MAX_RETENTION_DAYS)
-    prompt_days: Count | None = Field(default_factory=lambda: None, ge=1, le=MAX_RETENTION_DAYS)
-    usage_days: Count | None = Field(default_factory=lambda: None, ge=MIN_USAGE_DAYS, le=MAX_RETENTION_DAYS)
+    top_k: Annotated[Count, _of(RETRIEVAL, "top_k")] | None = Field(default_factory=lambda: None)
+    recall_tokens: Annotated[Count, _of(RETRIEVAL, "recall_tokens")] | None = Field(default_factory=lambda: None)
+    summary_tokens: Annotated[Count, _of(RETRIEVAL, "summary_tokens")] | None = Field(default_factory=lambda: None)
+    retention_days: Annotated[Count, _of(RETRIEVAL, "retention_days")] | None = Field(default_factory=lambda: None)
+    keep_days: Annotated[Count, _of(RETENTION, "keep_days")] | None = Field(default_factory=lambda: None)
+    prompt_days: Annotated[Count, _of(RETENTION, "prompt_days")] | None = Field(default_factory=lambda: None)
+    usage_days: Annotated[Count, _of(RETENTION, "usage_days")] | None = Field(default_factory=lambda: None)
+    quarantine: QuarantineUpdate | None = Field(default_factory=lambda: None)
+    plan: PlanUpdate | None = Field(default_factory=lambda: None)
+    agents: Annotated[dict[str, AgentUpdate], Field(max_length=MAX_CHANGED_AGENTS)] | None = Field(
+        default_factory=lambda: None
+    )
+
+    def by_group(self) -> dict[str, dict[str, Any]]:
+        """What is sent, by the names of the groups."""
+        sent = self.model_dump(exclude_unset=True)
+        agents = {f"agents.{slug}": values for slug, values in (sent.get("agents") or {}).items()}
+        of = {OF_RETRIEVAL: RETRIEVAL, OF_RETENTION: RETENTION}
+        flat = {name: {key: sent[key] for key in group.settings if key in sent} for name, group in of.items()}
+        named = {name: sent.get(name) or {} for name in (OF_QUARANTINE, OF_PLAN)}
+        return {name: values for name, values in (flat | named | agents).items() if values}
 
 
 @router.get("/health", summary="Check the workspace", response_model=HealthReport, responses=_ERRORS)
@@ -202,71 +257,65 @@ async def admin_backups(_: Admin, nexus: Nexus, call: Calling) -> BackupLines:
 @router.get("/settings", summary="Show what is set", response_model=WorkspaceSettings, responses=_ERRORS)
 async def admin_settings(_: Admin, call: Calling) -> WorkspaceSettings:
     """The settings that are in force. No key and no secret is among them."""
+    of = changeable(call.app.settings, call.app.directory, call.principal.tenant_id, call.principal.tenant)
     async with call.reading() as (tx, _access):
-        return await _settings(call, tx)
+        return _settings(call, of, await tx.settings.all())
 
 
 @router.patch(
     "/settings",
     summary="Change what is set",
     response_model=WorkspaceSettings,
-    responses={200: {"headers": ONCE}, **documented(400, 401, 403, 409, 422, 429)},
+    responses={200: {"headers": ONCE}, **documented(400, 401, 403, 404, 409, 422, 429)},
 )
 async def change_admin_settings(
     _: Admin,
+    nexus: Nexus,
     call: Calling,
     sent: WorkspaceSettingsUpdate,
     confirm: Annotated[
         bool, Query(description="Without it nothing is changed that erases more than before, and 409 says what.")
     ] = False,
 ) -> Response:
-    """As /nexus settings does: it holds from the next question on, and is recorded in the audit log. `keep_days` (0:
-    for ever), `prompt_days` and `usage_days` erase what is older, for good, in the next night."""
-    changed = sent.model_dump(exclude_unset=True)
-    kept = {name: changed.pop(name) for name in RETENTION_SETTINGS if name in changed}
+    """It holds from the next question on, in every process, and is recorded in the audit log. `keep_days` (0: for
+    ever), `prompt_days` and `usage_days` erase what is older, for good, in the next night. What costs whoever looks
+    after the installation (`operator`) their admins change alone."""
+    of = changeable(call.app.settings, call.app.directory, call.principal.tenant_id, call.principal.tenant)
+    operator = await is_of_installation(nexus, call.principal.tenant_id)
 
     async def shown(tx: Transaction, access: EntryAccess) -> WorkspaceSettings:
-        return await _settings(call, tx)
+        return _settings(call, of, await tx.settings.all())
 
     async def change(tx: Transaction, access: EntryAccess) -> WorkspaceSettings:
         tx.audit.act_for(access.user)
-        configured = configured_retention(call.app.settings, call.principal.tenant)
-        await change_retention(tx, kept, configured, call.now, confirmed=confirm)
-        for name, value in changed.items():
-            await change_retrieval(tx, name, AS_CONFIGURED if value is None else str(value), call.now)
-        return await _settings(call, tx)
+        for name, values in sent.by_group().items():
+            await of.change(tx, name, values, call.now, operator=operator, confirmed=confirm)
+        return await shown(tx, access)
 
     found, repeated = await call.change(change, shown)
     return json_answer(found, headers=IS_REPLAYED if repeated else None)
 
 
-async def _settings(call: ApiCall, tx: Transaction) -> WorkspaceSettings:
-    app, who = call.app, call.principal
-    configured = app.directory.retrieval(who.tenant_id)
-    chosen = await chosen_retrieval(tx, configured)
-    as_configured = configured_retention(app.settings, who.tenant)
-    kept = await chosen_retention(tx, as_configured)
-    fixed = settings_in_force(app.settings, app.directory, who.tenant_id, who.tenant)
-    return WorkspaceSettings(
-        retrieval=[_line(each, chosen, configured) for each in RETRIEVAL_SETTINGS.values()],
-        retention=[_line(each, kept, as_configured) for each in RETENTION_SETTINGS.values()],
-        configured={each.name: each.value for each in fixed},
-        agents=[
-            AgentLine(
-                slug=each.slug,
-                name=each.name,
-                model=each.model,
-                fallbacks=list(each.fallbacks),
-                context=each.context,
-                tools=each.tools,
+def _settings(call: ApiCall, of: ChangeableSettings, stored: Mapping[str, str]) -> WorkspaceSettings:
+    def lines(name: str) -> list[ChangedSetting]:
+        return [
+            ChangedSetting(
+                name=each.setting.name,
+                value=each.value,
+                configured=each.configured,
+                what=each.setting.help,
+                operator=each.setting.operator,
             )
-            for each in agents_in_force(app.directory, who.tenant_id)
-        ],
-    )
+            for each in of.lines(name, stored)
+        ]
 
-
-def _line(setting: Setting, chosen: object, configured: object) -> RetrievalLine:
-    name = setting.name
-    return RetrievalLine(
-        name=name, value=getattr(chosen, name), configured=getattr(configured, name), what=setting.help
+    who = call.principal
+    fixed = settings_in_force(call.app.settings, call.app.directory, who.tenant_id, who.tenant)
+    return WorkspaceSettings(
+        retrieval=lines(OF_RETRIEVAL),
+        retention=lines(OF_RETENTION),
+        quarantine=lines(OF_QUARANTINE),
+        plan=lines(OF_PLAN),
+        agents={slug: lines(f"agents.{slug}") for slug in of.agents},
+        configured={each.name: each.value for each in fixed},
     )
