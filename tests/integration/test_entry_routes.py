@@ -38,6 +38,15 @@ async def test_an_entry_is_stored_exactly_as_sent_and_comes_back_with_its_versio
     assert made["shared"] == {"team": None, "project": None, "everyone": False, "former_member": False}
 
 
+async def test_a_time_at_the_end_of_the_calendar_is_refused(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    key = await key_of(harness, "alice")
+    for path in ("/v1/entries", "/v1/memory", "/v1/memory/days", "/v1/memory/map"):
+        for at in ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+14:00"):
+            answer = await client.get(path, params={"since": at}, headers=bearer(key))
+            assert answer.status_code == 422, f"{path}: {answer.text}"
+            assert "is not within the years 1970 to 2200" in answer.json()["detail"]
+
+
 async def test_a_change_holds_for_the_version_that_it_names(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     key = await key_of(harness, "alice")
     at = f"/v1/entries/{(await written(client, key, title='Ops', metadata={'a': 1}))['id']}"

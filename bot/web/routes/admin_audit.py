@@ -11,7 +11,7 @@ from bot.web.call import Calling
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
-from bot.web.shapes.values import Moment
+from bot.web.shapes.values import AskedMoment
 from composer.audit.chain import Verification
 from composer.audit.reading import AuditFilter, audit_page
 from composer.repositories.audit import AuditAct, AuditEvent
@@ -65,8 +65,8 @@ class AuditVerification(BaseModel):
 async def list_audit(
     _: Admin,
     call: Calling,
-    since: Moment | None = None,
-    until: Moment | None = None,
+    since: AskedMoment | None = None,
+    until: AskedMoment | None = None,
     act: AuditAct | None = None,
     user: uuid.UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,

@@ -22,7 +22,7 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.routes.exchange import ALL_OF_A_PERSON
 from bot.web.shapes.entries import purge_at
-from bot.web.shapes.values import Moment
+from bot.web.shapes.values import AskedMoment
 from composer.entries.tools import require_known
 from composer.errors import BadInput
 from composer.people.own_memory import (
@@ -175,8 +175,8 @@ async def _wanted(
     place: Annotated[Text | None, Query(description="Filed there, by its name in the labels.")] = None,
     project: Annotated[Text | None, Query(description="Filed in this project, by its name in the labels.")] = None,
     q: Annotated[Text | None, Query(description="Words that all stand in it.")] = None,
-    since: Annotated[Moment | None, Query(description="Written at this time or later.")] = None,
-    before: Annotated[Moment | None, Query(description="Written before this time.")] = None,
+    since: Annotated[AskedMoment | None, Query(description="Written at this time or later.")] = None,
+    before: Annotated[AskedMoment | None, Query(description="Written before this time.")] = None,
 ) -> _WantedItems:
     found = OwnFilter(
         shelf=None if shelf == TRASH else shelf,

@@ -4,7 +4,9 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StrictBool, StrictInt
+
+from composer.text.moments import moment
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]", re.ASCII)
 
@@ -21,5 +23,6 @@ def told(**schema: Any) -> Any:
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
+AskedMoment = Annotated[Moment, AfterValidator(moment)]  # in addresses: the database knows fewer times than Python
 Flag = StrictBool  # in bodies: an address has only text
 Count = StrictInt  # likewise
