@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from functools import partial
 from typing import Final
 
 import structlog
@@ -26,6 +27,7 @@ from composer.repositories.landmarks import Landmark
 from composer.text.cleaning import clean_text, is_storable
 from composer.text.masking import mask
 from composer.text.terms import query_terms, terms
+from composer.text.work import off_loop
 from composer.visibility import Readable
 
 logger = structlog.get_logger()
@@ -115,7 +117,7 @@ class EntrySearch:
         and Unavailable.
         """
         _check(question)
-        text = clean_text(question.text)
+        text, words = await off_loop(len(question.text), partial(_read, question.text))
         await self._embed_latest(reader)
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder
         async with self._database.transaction(reader.tenant_id, "read") as tx:
@@ -127,7 +129,6 @@ class EntrySearch:
             readable = visibility.readable_entries(access)
             configured = RETRIEVAL.over(self._retrieval(reader.tenant_id), await tx.settings.all())
             strategy = question.strategy or access.settings.strategy or configured.strategy
-            words = query_terms(without_mentions(text), ())
             filtered = bool(question.kinds or question.tags)
             found = await semantic.read(
                 tx.recall,
@@ -204,6 +205,12 @@ class EntrySearch:
 def _still_says(present: EntryValues, given: EntryValues) -> bool:
     """Whether an entry still has all the words by which it was found and given to its reader."""
     return present.text == given.text and {*given.tags} <= {*present.tags}
+
+
+def _read(asked: str) -> tuple[str, list[str]]:
+    """The text of a question, and the words to search for."""
+    text = clean_text(asked)
+    return text, query_terms(without_mentions(text), ())
 
 
 def _check(question: EntryQuestion) -> None:

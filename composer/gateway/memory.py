@@ -245,12 +245,13 @@ class GatewayMemory:
     async def _again(self, reader: EntryReader, turn: GatewayTurn, found: _Standing) -> TurnMemory:
         """What the turn's first request was given, without what may not be read any more."""
         assert found.injected is not None, "the turn is known"
-        wanted = query_terms(without_mentions(_question(turn.text)), ())
-        chars = sum(len(entry.values.text) for entry in found.again)
-        recalled = await off_loop(
-            chars,
-            lambda: [_entry_line(found.access, each, _shown(each, wanted)) for each in found.again],
-        )
+
+        def lines() -> list[_Line]:
+            wanted = query_terms(without_mentions(_question(turn.text)), ())
+            return [_entry_line(found.access, each, _shown(each, wanted)) for each in found.again]
+
+        chars = len(turn.text) + sum(len(entry.values.text) for entry in found.again)
+        recalled = await off_loop(chars, lines)
         parts = replace(found.fitting(found.injected.standing), recalled=recalled)
         return replace((await self._not_erased(reader, parts)).memory, begun_at=found.injected.at)
 
@@ -282,7 +283,7 @@ class GatewayMemory:
     async def _recalled(self, reader: EntryReader, turn: GatewayTurn, found: _Standing, parts: _Parts) -> list[_Line]:
         """The entries that fit the question, best first. One that is too long for what is left of the tokens is left
         out."""
-        question, shown = _question(turn.text), frozenset(parts.ids)
+        question, shown = await off_loop(len(turn.text), lambda: _question(turn.text)), frozenset(parts.ids)
         left = found.budget - parts.memory.tokens - _FRAMES
         if not question or left <= 0:
             return []

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from typing import Final
 
 import structlog
@@ -43,6 +44,7 @@ from composer.text.caches import OwnedCache
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.repeats import Repeat
 from composer.text.plain_questions import Plain
+from composer.text.work import off_loop
 from composer.turn.context import context_section
 from composer.turn.memberships import Memberships
 from composer.turn.question import (
@@ -192,10 +194,7 @@ class Reader:
         """What recall finds for the request's message, apart from the message itself."""
         tx, question = snapshot.tx, request.message
         retrieval = self._retrieval_options(request, await tx.settings.all())
-        agents = self._agents(request.tenant_id)
-        rooms = rooms_by_name(access, readable)
-        query = search_query(question, request.agent, snapshot.window.recent, snapshot.vector, agents, rooms)
-        query = replace(query, scale=self._embedder.scale)
+        query = await self._query(request, snapshot, access, readable)
         now = question.at.astimezone(access.zone or self._zone(request.tenant_id))
         shown = semantic.Shown([question])
         # Who searches by hand gets what fits less well, too, but no noise beside it.
@@ -221,9 +220,10 @@ class Reader:
         tx, window, question, tokenizer = snapshot.tx, snapshot.window, request.message, self._tokenizer(request.agent)
         conversation, common = snapshot.access.conversation, self._zone(request.tenant_id)
         now = question.at.astimezone(snapshot.access.zone or common)
-        periods = asked_periods(asked_text(question), now)  # "yesterday" is the asker's
+        asked, names = asked_text(question), (request.agent.name, request.agent.slug)
+        periods = await off_loop(len(asked), partial(asked_periods, asked, now))  # "yesterday" is the asker's
         speakers, since = speakers_of(question, window.recent), None
-        kind = plain.kind_of(without_mentions(asked_text(question)), (request.agent.name, request.agent.slug))
+        kind = await off_loop(len(asked), lambda: plain.kind_of(without_mentions(asked), names))
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             if kind is Plain.MISSED and not periods:  # and one before it
                 own = snapshot.access.linked_users(request.asker)
@@ -245,10 +245,7 @@ class Reader:
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            agents = self._agents(request.tenant_id)
-            rooms = rooms_by_name(access, readable)
-            query = search_query(question, request.agent, window.recent, snapshot.vector, agents, rooms)
-            query = replace(query, scale=self._embedder.scale)
+            query = await self._query(request, snapshot, access, readable)
             query = await _as_plain(tx, query, kind, access, readable, speakers, since, now)
             in_view = [*(message for message, _ in window.related), *view.messages]
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
@@ -278,6 +275,14 @@ class Reader:
         if not tokenizer.exact:
             tokenizer = corrected(tokenizer, *background.last_tokens)
         return Material(prompt_input, view, snapshot.access, tokenizer, readable)
+
+    async def _query(
+        self, request: PromptRequest, snapshot: _Snapshot, access: AccessContext, readable: Readable
+    ) -> semantic.SearchQuery:
+        """What to search for."""
+        question, agents, rooms = request.message, self._agents(request.tenant_id), rooms_by_name(access, readable)
+        search = partial(search_query, question, request.agent, snapshot.window.recent, snapshot.vector, agents, rooms)
+        return replace(await off_loop(len(asked_text(question)), search), scale=self._embedder.scale)
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""

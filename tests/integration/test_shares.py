@@ -1,10 +1,12 @@
 """Shares: what one person, tenant or backlog does at its worst leaves the others connections, locks and places."""
 
 import asyncio
+import pkgutil
+import threading
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 import httpx2
@@ -27,7 +29,7 @@ from composer.stores.models.tokens import tokenizer_for
 from composer.tasks.shares import Party, Places, acting_for, current_party
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.databases import service_url
-from tests.support.gateway import gateway_stage
+from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
 from tests.support.web import served_at
@@ -35,6 +37,13 @@ from tests.support.web import served_at
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 ANN, BOB, CAT = uuid.UUID(int=11), uuid.UUID(int=12), uuid.UUID(int=13)
 CONNECTIONS = 8
+READ_OF_QUESTIONS: Final = (
+    "composer.turn.reading.asked_periods",
+    "composer.turn.reading.plain.kind_of",
+    "composer.turn.reading.search_query",
+    "composer.entries.search.query_terms",
+    "composer.gateway.memory._question",
+)
 
 
 @pytest.fixture
@@ -356,3 +365,29 @@ async def _queue_everything(raw: asyncpg.Connection) -> None:
         f"INSERT INTO extraction_queue (message_id, queued_at, {columns}) SELECT id, at, {columns} FROM messages "
         "WHERE agent_id IS NULL AND user_id IS NOT NULL"
     )
+
+
+async def test_a_long_question_is_read_beside_the_event_loop(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, loop = "when do we deploy? " * 300, threading.get_ident()
+    beside: dict[str, bool] = {}
+
+    def watch(name: str) -> None:
+        real = pkgutil.resolve_name(name)
+
+        def read(*given: Any) -> Any:
+            beside[name] = beside.get(name, True) and threading.get_ident() != loop
+            return real(*given)
+
+        monkeypatch.setattr(name, read)
+
+    for name in READ_OF_QUESTIONS:
+        watch(name)
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url) as client:
+        await stage.harness.ask("alice", f"@nexus {question}", room="general")
+        tool = bearer(await key_of(stage.harness, "alice", "cursor"))
+        assert (await client.post("/v1/query", json={"question": question}, headers=tool)).is_success
+        asked = {"model": MODEL, "messages": [{"role": "user", "content": question}]}
+        assert (await client.post("/v1/chat/completions", json=asked, headers=tool)).is_success
+    assert beside == dict.fromkeys(READ_OF_QUESTIONS, True)
