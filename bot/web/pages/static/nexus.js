@@ -129,8 +129,8 @@
   // Of tabs that are wider than the screen, the one of the page is in view.
   document.addEventListener("DOMContentLoaded", () => {
     for (const chosen of document.querySelectorAll(".shelves [aria-current]")) {
-      const row = chosen.closest(".shelves");
-      row.scrollLeft = chosen.offsetLeft - row.offsetLeft - (row.clientWidth - chosen.clientWidth) / 2;
+      const row = chosen.closest(".shelves"), end = chosen.offsetLeft - row.offsetLeft + chosen.offsetWidth;
+      if (end > row.clientWidth) row.scrollLeft = end - row.clientWidth;
     }
   });
 
@@ -147,7 +147,8 @@
   document.addEventListener("htmx:after:swap", () => {
     if (!asksWhy) return;
     asksWhy = false;
-    const heading = document.querySelector("#sources h2");
+    const heading = document.querySelector("#sources h2"), made = document.querySelector("#sources details.made");
+    if (made) made.open = true;
     heading?.focus({ preventScroll: true });
     heading?.scrollIntoView({ block: window.matchMedia("(max-width: 1000px)").matches ? "start" : "nearest" });
   });
