@@ -214,6 +214,7 @@ class OwnData:
             now=now,
             lifetime=PROPOSAL_LIFETIME,
             twins=False,
+            memories=True,
             since=EARLIEST,
             until=LATEST,
         )
@@ -229,6 +230,7 @@ class OwnData:
             now=now,
             lifetime=PROPOSAL_LIFETIME,
             twins=False,
+            memories=True,
             since=EARLIEST,
             until=LATEST,
         )
@@ -328,6 +330,7 @@ def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
         "namespaces": of(wanted.namespaces),
         "tags": of(wanted.tags or None),
         "patterns": [pattern_of(word) for word in wanted.words],
+        "memories": wanted.shelf != "waiting",  # which no memory is on
         "since": since,
         "until": until,
         "trashed": wanted.trashed,

@@ -46,13 +46,14 @@ FROM quarantine
 WHERE tenant_id = :tenant_id AND user_id = owner.id AND state = 'pending'
 
 -- part: own_memory_rows
--- The items of an account (`owner`) of a person, also those in the trash, the memories of them written since a time and before
--- another one. Memories are read latest first, by their index, whatever else is asked of them (OFFSET 0): the plan that is kept
--- for all filters would read all of somebody's to list the latest.
+-- The items of an account (`owner`) of a person, also those in the trash, the memories of them (`memories`: if any are wanted)
+-- written since a time and before another one. Memories are read latest first, by their index, whatever else is asked of them
+-- (OFFSET 0): the plan that is kept for all filters would read all of somebody's to list the latest.
 (SELECT {{own_memory_memory}}
 FROM (
     SELECT * FROM memories
-    WHERE tenant_id = :tenant_id AND user_id = owner.id AND created_at >= :since::timestamptz AND created_at < :until::timestamptz
+    WHERE :memories::boolean AND tenant_id = :tenant_id AND user_id = owner.id
+          AND created_at >= :since::timestamptz AND created_at < :until::timestamptz
     ORDER BY created_at DESC, id DESC
     OFFSET 0
 ) AS memories
