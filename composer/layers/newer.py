@@ -3,7 +3,7 @@
 "I live in Hamburg" answers a question in its words, and "we moved to Berlin" does not. So the statements that recall
 found bring along what came after them and is most like them. Whether it really replaces them, the reader judges: a line
 says what it is newer than. What is far more like a statement than the rest of what came after it most likely replaces
-it, so it comes before the statement; the others come last.
+it, so it comes before the statement, unless the question is about then; the others come last.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
-from composer.layers.ranking import authors_named, is_question, sources_of
+from composer.layers.ranking import MAX_RANKED_CHARS, authors_named, is_question, sources_of
 from composer.model import Item
 from composer.repositories.recall import Candidate
 
@@ -21,7 +21,10 @@ MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
-STANDS_OUT: Final = 0.30  # by which what replaces a statement is more like it than half of the rest that came after it
+STANDS_OUT: Final = 0.35  # by which what replaces a statement is more like it than half of the rest that came after it
+# Words of a question about then, which nothing newer answers: "what did she paint in May?". Where one was not meant so,
+# what is newer comes last.
+OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})
 MAX_STATEMENT_BYTES: Final = 250  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
 Sources = AbstractSet[tuple[str, str]]
@@ -29,9 +32,10 @@ Sources = AbstractSet[tuple[str, str]]
 
 def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question: str, seen: Sources) -> list[Item]:
     """The items, best first, and what is newer than their statements and was not among them: before its statement if it
-    stands out, else behind all. That, and what was among them, is marked by `newer_than`. `seen` are the messages that
-    the prompt shows anyway, as `sources_of` gives them.
+    stands out and the question is not about then, else behind all. That, and what was among them, is marked by
+    `newer_than`. `seen` are the messages that the prompt shows anyway, as `sources_of` gives them.
     """
+    about_then = not OF_THEN.isdisjoint(question[:MAX_RANKED_CHARS].casefold().replace("\u2019", "'").split())
     later = [candidate for candidate in candidates if candidate.newer_than]
     statements = {candidate.newer_than for candidate in later}
     known_by = {each.item.id: frozenset(_keys(each.item)) for each in candidates if each.item.id in statements}
@@ -57,7 +61,7 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
             if at is None or at == n or marked[at].newer_than:
                 continue
             marked[at] = replace(marked[at], newer_than=items[n].id)
-            if stands_out and at > n:
+            if stands_out and at > n and not about_then:
                 replaced[n].append(at)
     moved = {at for places in replaced.values() for at in places}
     order: list[int] = []

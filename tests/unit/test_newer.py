@@ -49,6 +49,8 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
     assert shown([rest, old], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
     assert shown([rest, old, new.item], [new, *others]) == [("rest", ""), ("new", "old"), ("old", "")]
+    for then in ("Where did she live in May?", "where was alice born?", "what hadn\u2019t she seen?"):
+        assert shown([rest, old], [new, *others], then) == [("rest", ""), ("old", ""), ("new", "old")]
     assert shown([rest, old], [new]) == [("rest", ""), ("old", ""), ("new", "old")], (
         "there is nothing to compare it with"
     )
