@@ -9,6 +9,7 @@ from typing import Final
 from composer.model import Trust
 from composer.people.places import NamedPlace, named, room_ids
 from composer.ports.memberships import Presence
+from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.own_data import Asker
 from composer.text.counts import counted
@@ -31,10 +32,19 @@ class StoredAt:
 
 
 @dataclass(frozen=True, slots=True)
+class LastVerification:
+    """When the audit log was last verified, and whether all of it was as it was written. No figures: they would tell
+    what others do."""
+
+    at: datetime
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OwnPrivacy:
     """What is stored of a person by place, how often models (`calls`) and the API (`operations`) were used in their
-    name, how many keys, browsers and accounts open it, who was answered from it in rooms that they may read, and
-    whether they have opted out of being stored."""
+    name, how many keys, browsers and accounts open it, who was answered from it in rooms that they may read,
+    whether they have opted out of being stored, and when the audit log was last verified (None: never)."""
 
     stored: Sequence[StoredAt]
     calls: int
@@ -44,6 +54,7 @@ class OwnPrivacy:
     logins: int
     askers: Sequence[Asker]
     opted_out: bool
+    verified: LastVerification | None
 
     @property
     def waits(self) -> bool:
@@ -75,7 +86,14 @@ async def own_privacy(tx: Transaction, owned: Owned, now: datetime, presence: Pr
         len(await tx.openid_logins.of(owned.users)),
         askers,
         await tx.people.has_opted_out(sorted(owned.users)),
+        await _last_verification(tx),
     )
+
+
+async def _last_verification(tx: Transaction) -> LastVerification | None:
+    for row in await tx.audit.find(act=AuditAct.AUDIT_VERIFIED, limit=1):
+        return LastVerification(row.at, row.details["broken"] == 0)
+    return None
 
 
 async def privacy_report(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> str:

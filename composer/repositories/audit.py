@@ -85,6 +85,7 @@ class AuditAct(StrEnum):
     IMPORT_UNDONE = "imported.undone"
     RESTORED = "restored"
     AUDIT_CUT = "audit.cut"
+    AUDIT_VERIFIED = "audit.verified"
 
 
 @dataclass(frozen=True, slots=True)

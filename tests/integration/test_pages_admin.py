@@ -323,10 +323,18 @@ async def test_who_signs_in_while_they_are_disabled_is_not_let_in(
             assert await tx.web_sessions.of([bob], harness.clock.now()) == []
 
 
+async def test_all_is_well_is_not_said_above_what_is_worth_knowing(harness: AppHarness) -> None:
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        text = re.sub(r"\s+", " ", await (await root_of(harness, client)).page("/admin"))
+    assert "<p>Nothing is wrong. Worth knowing: Models, Backup.</p>" in text
+    assert "All is well" not in text
+
+
 async def test_health_says_what_is_wrong_and_what_to_do(harness: AppHarness, client: httpx2.AsyncClient) -> None:
     root = await root_of(harness, client)
     text = await root.page("/admin")
-    assert "All is well, but one thing: Discord." in re.sub(r"\s+", " ", text)
+    assert "One thing is wrong: Discord." in re.sub(r"\s+", " ", text)
     assert "not connected: Nexus tries again by itself" in text
     harness.clock.tick(timedelta(hours=3).total_seconds())
     assert "run the job that seals them" in await root.page("/admin")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 
+import asyncpg
 import httpx2
 import pytest
 
@@ -53,6 +54,27 @@ async def test_what_is_stored_where_and_who_can_be_answered_from_it(alice: Perso
     german = (await alice.get("/privacy", **GERMAN)).text
     assert ("deine Direktnachrichten mit @nexus", "1 Erinnerung") in [row[:2] for row in rows(german)]
     assert ("#general", "1 Fakt, 1 Nachricht", "alle im Raum") in rows(german)
+
+
+async def test_everybody_sees_when_the_audit_log_was_verified_and_whether_it_was_whole(
+    harness: AppHarness, alice: Person
+) -> None:
+    assert "It was not verified yet." in await alice.page("/privacy")
+    tenant = harness.workspace().tenant_id
+    await harness.app.audit.seal(tenant)
+    assert (await harness.app.audit.verify_noted(tenant)).whole
+    shown = await alice.page("/privacy")
+    assert ("Last verified" in shown, "nothing of it was changed or cut." in shown) == (True, True)
+    database = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        async with database.transaction():
+            await database.execute("SET LOCAL session_replication_role = replica")
+            await database.execute("UPDATE audit_events SET at = at + interval '1 hour'")
+    finally:
+        await database.close()
+    harness.clock.tick(3_700)
+    assert not (await harness.app.audit.verify_noted(tenant)).whole
+    assert "something of it was changed or cut. Ask your admins." in await alice.page("/privacy")
 
 
 async def test_names_are_no_markup(harness: AppHarness, alice: Person) -> None:

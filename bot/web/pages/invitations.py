@@ -1,4 +1,5 @@
-"""`/invitations`: admins invite people, who need no chat platform, and take invitations back."""
+"""`/invitations`: admins invite people, who need no chat platform, and take invitations back. Others find no such
+page."""
 
 import secrets
 import uuid
@@ -8,7 +9,7 @@ from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.pages.rendering import page
-from bot.web.pages.viewer import PageRouter, SignedIn
+from bot.web.pages.viewer import AdminSignedIn, PageRouter
 from composer.people.credentials import invitations
 from composer.people.credentials.keys import SECRET_BYTES
 
@@ -17,7 +18,7 @@ router = PageRouter(INVITATIONS)
 
 
 @router.get("")
-async def show_invitations(request: Request, viewer: SignedIn) -> Response:
+async def show_invitations(request: Request, viewer: AdminSignedIn) -> Response:
     """The form, and the invitations that nobody has accepted yet."""
     async with viewer.reading() as reading:
         found = await invitations.open_invitations(reading.tx, viewer.principal, viewer.call.now)
@@ -28,7 +29,7 @@ async def show_invitations(request: Request, viewer: SignedIn) -> Response:
 @router.post("")
 async def make_invitation(
     request: Request,
-    viewer: SignedIn,
+    viewer: AdminSignedIn,
     csrf: Annotated[str, Form()],
     name: Annotated[str, Form(max_length=invitations.MAX_NAME_CHARS)] = "",
 ) -> Response:
@@ -45,7 +46,7 @@ async def make_invitation(
 
 
 @router.post("/{id}/revoke")
-async def revoke_invitation(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+async def revoke_invitation(viewer: AdminSignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
     """Take one back: its link works no more."""
     viewer.require_form(csrf)
     call = viewer.call
