@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import re
 import uuid
+from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -76,7 +77,8 @@ CANARY: Final = re.compile(r"zq\d+[ab]z")
 class PageStep:
     """What somebody does, with words that `readers` alone may read. `how`: say, tell (a command), write (an entry),
     trash (one that is thrown away), share (one with a team), note (an entry of a tool of theirs), team, join (a team),
-    chat, rate (the answer to that), link (an account elsewhere). `of`: whose team it is, or the account."""
+    chat (with a file), rate (the answer to that), link (an account elsewhere). `of`: whose team it is, or the
+    account."""
 
     n: int
     by: str
@@ -248,7 +250,12 @@ class PlayedPages:
             case "link":
                 await self._link(step, words)
             case "chat":
-                told = await self._send("POST", "/v1/chat", {"content": words, "session": "plans", "id": id}, own)
+                file = {
+                    "name": f"{words.split()[2]}.txt",
+                    "content": b64encode(f"In a file: {words}".encode()).decode(),
+                }
+                said = {"content": words, "session": "plans", "id": id, "files": [file]}
+                told = await self._send("POST", "/v1/chat", said, own)
                 await self.product.harness.app.turns.settle()
                 self.ids["turn", step.by] = told["turn"]
             case "rate":
@@ -389,6 +396,8 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "whose": ("", "agent", "mine", "organisation"),
     "days": ("7", "90"),
     "turn": (RANDOM,),
+    "done": ("store", "erase"),
+    "room": (RANDOM,),
     "again": (RANDOM,),
     "view": ("days", "decisions", "facts", "memories", "people", "entries", "table", "cards", "activity"),
     "on": (DAY,),
@@ -400,7 +409,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "place": ("#general", "your entries"),
     "project": ("pbob", "palice"),
     "by": ("bob", "alice"),
-    "sort": ("oldest", "changed"),
+    "sort": ("created", "-updated", "-used"),
     "text": ("where is CANARY?",),
     "page": ("memory",),
 }
