@@ -46,10 +46,12 @@ def quote(text: str) -> str:
 def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]]) -> Mapping[uuid.UUID, str]:
     """What tells people apart whose names look the same, by user: " [1]" for the first by id. Nobody's own name can
     have it."""
+    people = {(name, user) for name, user in speakers if user is not None}
+    if len({user for _, user in people}) < 2:
+        return {}
     by_look = defaultdict[str, set[uuid.UUID]](set)
-    for name, user in set(speakers):
-        if user is not None:
-            by_look[look(speaker_label(name))].add(user)
+    for name, user in people:
+        by_look[look(speaker_label(name))].add(user)
     return {
         user: f" [{number}]"
         for users in by_look.values()

@@ -157,9 +157,12 @@ ASKED_ELSEWHERE: Final = {
     "entries.find": "tests/deep/property/test_entry_interference.py",
     "entries.find_by_ids": "tests/deep/property/test_entry_interference.py",
     "entries.find_by_key": "tests/deep/property/test_entry_interference.py",
+    "entries.find_sorted": "tests/deep/property/test_entry_interference.py",
     "entries.find_own": "tests/deep/property/test_entry_interference.py",
     "entries.find_own_ids": "tests/deep/property/test_entry_interference.py",
     "entries.get": "tests/deep/property/test_entry_interference.py",
+    "entries.versions": "tests/integration/test_entry_routes.py",
+    "landmarks.with_words": "tests/deep/property/test_page_interference.py",
     "landmarks.count_proposed": "tests/integration/test_pages_decisions.py",
     "landmarks.messages": "tests/deep/property/test_page_interference.py",
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
