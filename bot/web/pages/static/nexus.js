@@ -35,8 +35,21 @@
   document.addEventListener("htmx:sse:after:connection", (event) => {
     const box = event.target.querySelector("textarea[data-enter-sends]");
     if (box) box.value = "";
-    const files = event.target.querySelector('input[type="file"]');
-    if (files) files.value = "";
+    const files = event.target.querySelector(".attach input");
+    if (!files) return;
+    files.value = "";
+    nameFiles(files);
+  });
+
+  // The files that are chosen are named where they were called for.
+  const nameFiles = (files) => {
+    const label = files.closest(".attach"), call = label.querySelector(".call");
+    label.dataset.call ??= call.textContent;
+    call.textContent = Array.from(files.files, (file) => file.name).join(", ") || label.dataset.call;
+    label.toggleAttribute("data-chosen", files.files.length > 0);
+  };
+  document.addEventListener("change", (event) => {
+    if (event.target.matches(".attach input")) nameFiles(event.target);
   });
 
   document.addEventListener("click", (event) => {
