@@ -18,7 +18,7 @@ _EFFORTS: Final = ("", *get_args(Effort))
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantine:
+class QuarantinedWriters:
     """Whose writing waits for approval where others read it: that of guests, of AI tools."""
 
     guest: bool

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Final, Self
 
 from composer.errors import Unavailable
-from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, Quarantine, of_agent
+from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, QuarantinedWriters, of_agent
 from composer.layers.semantic import Retrieval
 from composer.model import CONSOLE, Agent, Trust, Workspace, agent_id, tenant_id
 from composer.ports.models import WorkKind
@@ -170,10 +170,10 @@ class TenantDirectory:
         """Whose writes wait for approval in a tenant."""
         return QUARANTINE.over(self.configured_quarantine(tenant), self._chosen.get(tenant, {})).held
 
-    def configured_quarantine(self, tenant: uuid.UUID) -> Quarantine:
+    def configured_quarantine(self, tenant: uuid.UUID) -> QuarantinedWriters:
         """The same, as configured."""
         held = self._settings.quarantine_of(self._slugs.get(tenant, ""))
-        return Quarantine("guest" in held, "tool" in held)
+        return QuarantinedWriters("guest" in held, "tool" in held)
 
 
 def configured_budget(entry: BudgetSettings) -> Budget:
