@@ -52,6 +52,7 @@ asking = Router("/v1", tags=["chat"], route_class=KeyedRoute)
 CHAT_PATH: Final = "/v1/chat"
 # In Base64 files are a third longer; what is said is beside them.
 MAX_CHAT_BYTES: Final = MAX_FILES_BYTES * 4 // 3 + 2**20
+MAX_SAID_CHARS: Final = 1_000_000  # as much as a body without files has room for
 
 
 class TurnStatus(StrEnum):
@@ -82,7 +83,7 @@ class ChatRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    content: str
+    content: Annotated[str, Field(max_length=MAX_SAID_CHARS)]
     files: Annotated[list[ChatFile], Field(max_length=MAX_FILES)] = Field(default_factory=list)
     agent: str | None = None
     session: str = DEFAULT_SESSION
