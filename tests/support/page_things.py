@@ -266,7 +266,10 @@ async def somebody_invited(of: Owner) -> Ids:
     browser = Person(of.client, cookie)
     await browser.page("/ask")
     await browser.press("/logout")
-    found = (await of.api("GET", "/v1/admin/users"))["items"]
+    found, cursor = list[dict[str, str]](), ""
+    while cursor is not None and not any(each["name"] == name for each in found):
+        page = await of.api("GET", f"/v1/admin/users?limit=50{cursor and f'&cursor={cursor}'}")
+        found, cursor = page["items"], page["next"]
     return {"user": next(each["id"] for each in found if each["name"] == name)}
 
 

@@ -207,7 +207,7 @@ async def ask(window: Window) -> None:
     await window.tab.keyboard.press("Enter")
     await window.tab.wait_for_selector(".agent .answer")
     await pressed(window, "a[href*='?turn=']")
-    await window.tab.wait_for_url("**?turn=*")
+    await window.tab.wait_for_selector("#sources h2:focus")
 
 
 async def accept(window: Window) -> None:

@@ -13,7 +13,7 @@ from bot.importers.export import SLACK_EXPORT, ImportOptions
 from bot.importers.export_loading import load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
-from composer.errors import BadInput
+from composer.errors import BadInput, for_operator
 from composer.ingest.changes import change_message
 from composer.ingest.rooms import add_room_id, set_room_private
 from composer.model import (
@@ -317,7 +317,7 @@ async def test_a_folder_that_no_list_names_is_not_imported(harness: AppHarness, 
 def refused(path: Path, harness: AppHarness, **wanted: Any) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
         open_exports([path], SLACK_EXPORT, ImportOptions(**wanted), harness.app.settings, opened)
-    return str(error.value)
+    return for_operator(error.value)
 
 
 async def test_an_error_names_its_file_and_position(harness: AppHarness, tmp_path: Path) -> None:
