@@ -292,7 +292,7 @@ def settings(request: pytest.FixtureRequest, servers: Servers, valkey_client: re
     own = request.node.get_closest_marker("own_database") is not None
     url = request.getfixturevalue("fresh_url" if own else "emptied_url")
     valkey_client.flushall()
-    return Settings(home=tmp_path, database_url=url, redis_url=servers.redis_url)
+    return Settings(home=tmp_path, database_url=url, redis_url=servers.redis_url, embedder="minilm")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -304,7 +304,8 @@ async def shared_settings(
     module's own, which ends with it."""
     valkey_client.flushall()
     async with clone(servers.database_url, f"shared{next(_numbers)}") as url:
-        yield Settings(home=tmp_path_factory.mktemp("shared"), database_url=url, redis_url=servers.redis_url)
+        home = tmp_path_factory.mktemp("shared")
+        yield Settings(home=home, database_url=url, redis_url=servers.redis_url, embedder="minilm")
 
 
 @pytest.fixture

@@ -66,7 +66,6 @@ from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.stores.database.working_cache import RedisWorkingCache
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.models.configured import (
-    configured_embedder,
     configured_extraction,
     extraction_notice,
 )
@@ -226,7 +225,7 @@ async def open_app(
             stack,
             settings,
             servers,
-            embedder or configured_embedder(settings),
+            embedder,
             clock or SystemClock(),
             observer or NoObserver(),
         )

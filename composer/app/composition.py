@@ -39,6 +39,7 @@ from composer.stores.installation_keys import key_ring
 from composer.stores.models.configured import (
     Addresses,
     configured_chat_model,
+    configured_embedder,
     configured_extractor,
     configured_servers,
     configured_transcriber,
@@ -107,14 +108,17 @@ async def open_foundation(
     stack: AsyncExitStack,
     settings: Settings,
     servers: EmbeddedServers,
-    embedder: LoadableEmbedder,
+    embedder: LoadableEmbedder | None,
     clock: Clock,
     observer: Observer,
 ) -> Foundation:
-    """Start the servers, migrate the database and connect; the embedder is loaded meanwhile. `stack` closes all of it.
+    """Start the servers, migrate the database and connect; the embedder is loaded meanwhile, if it is set. Else the
+    database says which one it is. `stack` closes all of it.
 
     Raises Unavailable or Misconfigured.
     """
+    if embedder is None and settings.embedder is not None:
+        embedder = configured_embedder(settings)
     loading = asyncio.create_task(_load(embedder, settings))
     stack.callback(loading.cancel)
     addresses = await start_servers(settings, servers)
@@ -127,6 +131,9 @@ async def open_foundation(
     locks = PostgresProcessLocks(database_url, secrets.randbits(62))
     stack.push_async_callback(locks.close)
     await loading
+    if embedder is None:
+        embedder = configured_embedder(settings, await database.stored_embedder())
+        await embedder.load()
     await database.require_embedder(embedder.name, embedder.width)
     return Foundation(
         settings=settings,
@@ -298,9 +305,10 @@ def build_due_posts(base: Foundation, turns: TurnWorker) -> DuePosts:
     )
 
 
-async def _load(embedder: LoadableEmbedder, settings: Settings) -> None:
+async def _load(embedder: LoadableEmbedder | None, settings: Settings) -> None:
     """Load the large files while the servers start."""
-    await asyncio.gather(embedder.load(), asyncio.to_thread(_load_tokenizers, settings))
+    tables = asyncio.to_thread(_load_tokenizers, settings)
+    await (tables if embedder is None else asyncio.gather(embedder.load(), tables))
 
 
 def _load_tokenizers(settings: Settings) -> None:

@@ -157,12 +157,14 @@ class Doctor:
     async def embedder(self, *, stored: bool) -> str:
         """Check that the embedder works and, with a database (`stored`), that the vectors in it are its own. Then
         what an API is asked for is recorded."""
-        embedder = configured_embedder(self._settings)
-        await embedder.load()
         if not stored or await pending_migrations(self.where.for_owner):
+            embedder = configured_embedder(self._settings)
+            await embedder.load()
             await embedder.embed(["ready"])
             return f"{embedder.name}, {embedder.width} dimensions"
         async with self._open() as database:
+            embedder = configured_embedder(self._settings, await database.stored_embedder())
+            await embedder.load()
             meter = EmbeddingMeter(embedder, self._probes(database), tokenizer_for)
             await meter.embed(["ready"], UsageAccount(INSTALLATION, WorkKind.PROBE))
             await database.require_embedder(embedder.name, embedder.width)

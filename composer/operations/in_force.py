@@ -17,16 +17,17 @@ class SettingInForce:
 
 
 def settings_in_force(
-    settings: Settings, directory: TenantDirectory, tenant: uuid.UUID, slug: str
+    settings: Settings, directory: TenantDirectory, tenant: uuid.UUID, slug: str, embedder: str
 ) -> list[SettingInForce]:
-    """The settings of a tenant that only whoever runs Nexus changes, in nexus.toml or the environment."""
+    """The settings of a tenant that only whoever runs Nexus changes, in nexus.toml or the environment. `embedder` is
+    the name of the one in use, which need not be set."""
     plan = settings.plan_of(slug)
     values = {
         "timezone": str(directory.zone(tenant)),
         "audit_days": settings.audit_days_of(slug),
         "plan": None if plan is None else plan[0],
         "extraction": configured_extraction(settings).value,
-        "embedder": settings.embedder,
+        "embedder": embedder,
         "transcription": settings.transcription_model,
         "gateway": "on" if settings.upstream_of(slug) is not None else "off",
         "openid": "on" if settings.openid is not None else "off",

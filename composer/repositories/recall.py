@@ -29,8 +29,8 @@ MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
 _VISIBILITIES: Final = {str(visibility): visibility for visibility in Visibility}  # faster than to construct one a row
 WHOLE: Final = Passage()
 REEMBEDDED: Final = (
-    "The stored vectors belong to another embedder since nexus reembed: "
-    "set NEXUS_EMBEDDER to that one and restart this process."
+    "The stored vectors belong to another embedder since nexus reembed: restart this process. Where NEXUS_EMBEDDER is "
+    "set, set it to that one."
 )
 
 

@@ -40,7 +40,7 @@ from composer.settings.values import (
     Zone,
 )
 
-LOCAL_EMBEDDERS = ("minilm", "e5")  # that run in this process; the first is used where nothing is set
+LOCAL_EMBEDDERS = ("minilm", "e5")  # that run in this process
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 _PLAIN_TENANT: Final = TenantSettings()  # one that nexus.toml does not name
@@ -51,6 +51,7 @@ class Settings(Table):
 
     Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline. The
     service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
+    Without `embedder` the stored vectors say which one is used, and a new database takes the default.
     `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
     extracted from messages; auto is mem0 with a model, else pattern. `extraction_model` and `summary_model` do this
     work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads.
@@ -77,7 +78,7 @@ class Settings(Table):
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0, le=86_400)
     concurrent_answers: int = Field(default=32, ge=1, le=1_000)
-    embedder: str = LOCAL_EMBEDDERS[0]
+    embedder: str | None = None
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     extraction_model: str | None = None
     extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
@@ -187,13 +188,13 @@ class Settings(Table):
     @property
     def embeds_here(self) -> bool:
         """Whether the embedder runs in this process: a packaged one, or that of a folder. Else it is at the API."""
-        return self.embedder in LOCAL_EMBEDDERS or self.embedder.startswith(("/", "~/"))
+        return self.embedder is None or self.embedder in LOCAL_EMBEDDERS or self.embedder.startswith(("/", "~/"))
 
     @property
     def metered_models(self) -> tuple[str, ...]:
         """The models whose use is recorded: the chat models, the embedding model where an API has it, and the one that
         transcribes."""
-        others = [*([] if self.embeds_here else [self.embedder]), self.transcription_model]
+        others = [None if self.embeds_here else self.embedder, self.transcription_model]
         return (*self.named_models, *(name for name in others if name))
 
     @property
@@ -242,7 +243,7 @@ class Settings(Table):
         if not self.has_model_api:
             return None
         key = self.openai_api_key if self.gateway_api_key is None else self.gateway_api_key
-        embedders = () if self.embeds_here else (self.embedder,)
+        embedders = () if self.embeds_here or self.embedder is None else (self.embedder,)
         return CommonUpstream(
             self.openai_base_url or DEFAULT_UPSTREAM,
             "" if key is None else key.get_secret_value(),

@@ -65,7 +65,8 @@ class Program:
     @property
     def environment(self) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}
-        return inherited | {"PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200"} | self.settings
+        usual = {"PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200", "NEXUS_EMBEDDER": "minilm"}
+        return inherited | usual | self.settings
 
     def run(self, *words: str | Path, input: str | bytes = b"", **settings: str) -> Ran:
         """Run one command to its end."""

@@ -31,7 +31,7 @@ def test_without_settings_there_is_one_offline_agent_and_embedded_servers(folder
         None,
         None,
         None,
-        "minilm",
+        None,
     )
     assert [(agent.slug, agent.name, agent.window) for agent in settings.agents] == [("nexus", "Nexus", 128_000)]
     assert settings.agents[0].persona.startswith("You are Nexus")

@@ -59,7 +59,7 @@ CONTENTS: Final = {
     "restore": CommandSummary("stored", "Restore a backup into an empty data folder or database."),
     "reembed": CommandSummary(
         "stored",
-        "Embed everything again with the embedder that NEXUS_EMBEDDER names, while Nexus serves with the old one.",
+        "Embed everything again with the embedder of NEXUS_EMBEDDER, or the default, while Nexus serves with the old.",
     ),
     "usage": CommandSummary(
         "usage",

@@ -117,7 +117,7 @@ def reembed(
     status: Annotated[bool, typer.Option("--status", help="Only show the progress.")] = False,
     json_lines: Json = False,
 ) -> None:
-    """Embed everything again with the embedder that NEXUS_EMBEDDER names, while Nexus serves with the old one."""
+    """Embed everything again with the embedder of NEXUS_EMBEDDER, or the default, while Nexus serves with the old."""
     settings = load_settings()
     if status:
         found = finish(operations.reembed_status(settings))
@@ -141,5 +141,6 @@ def reembed(
     else:
         name, width = done["embedder"]["name"], done["embedder"]["width"]
         render.show(f"All {done['items']:,} items now have vectors of {name} ({width} dimensions).")
-        restart = f"Restart every running Nexus with NEXUS_EMBEDDER={settings.embedder}"
+        setting = f" with NEXUS_EMBEDDER={settings.embedder}" if settings.embedder else ""
+        restart = f"Restart every running Nexus{setting}"
         render.show(f"{restart}; until then it recalls by words alone.")

@@ -61,7 +61,7 @@ async def _shown(
         left=left,
         asked=asked,
         losses=losses,
-        fixed=settings_in_force(app.settings, app.directory, who.tenant_id, who.tenant),
+        fixed=settings_in_force(app.settings, app.directory, who.tenant_id, who.tenant, app.embedder.name),
     )
 
 

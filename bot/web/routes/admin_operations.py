@@ -310,7 +310,8 @@ def _settings(call: ApiCall, of: ChangeableSettings, stored: Mapping[str, str]) 
         ]
 
     who = call.principal
-    fixed = settings_in_force(call.app.settings, call.app.directory, who.tenant_id, who.tenant)
+    app = call.app
+    fixed = settings_in_force(app.settings, app.directory, who.tenant_id, who.tenant, app.embedder.name)
     return WorkspaceSettings(
         retrieval=lines(OF_RETRIEVAL),
         retention=lines(OF_RETENTION),

@@ -242,6 +242,12 @@ class PostgresDatabase:
             )
         return f"row-level security binds the login {row['role']}, which can become no other role"
 
+    async def stored_embedder(self) -> str:
+        """The name of the embedder of the stored vectors; "" in a new database."""
+        async with self.installation() as sql:
+            stored = await sql.fetch_value("deployment_get", key="embedder")
+        return "" if stored is None else str(json.loads(stored)["name"])
+
     async def require_embedder(self, name: str, width: int) -> None:
         """Store vectors of this embedder, and search with them. The first embedder is recorded for the whole database.
 

@@ -94,11 +94,17 @@ def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: M
     )
 
 
-def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
-    """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
+def configured_embedder(settings: Settings, stored: str = "") -> MiniLM | OpenAIEmbedder:
+    """The configured embedder. Where none is set, it is the one of this name, of which the stored vectors are; without
+    it the default.
+
+    Raises Misconfigured when the embedder needs an API and none is set, or when the stored vectors' can't be had here.
+    """
     scale_file = settings.home / SCALE_FILE
+    if settings.embedder is None:
+        return _stored_embedder(stored) if stored else default_embedder()
     if settings.embedder in LOCAL_EMBEDDERS:
-        return MultilingualE5() if settings.embedder == e5.E5_NAME else MiniLM()
+        return _packaged_embedder(settings.embedder)
     if settings.embeds_here:
         return FolderEmbedder(Path(settings.embedder).expanduser(), scale_file)
     if not settings.has_model_api:
@@ -107,6 +113,29 @@ def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
         )
     url = settings.openai_base_url or DEFAULT_BASE_URL
     return OpenAIEmbedder(url, _key(settings), settings.embedder, scale_file=scale_file)
+
+
+def default_embedder() -> MiniLM:
+    """The embedder of a new database where none is set."""
+    return MiniLM()
+
+
+def _packaged_embedder(name: str) -> MiniLM:
+    return MultilingualE5() if name == e5.E5_NAME else MiniLM()
+
+
+def _stored_embedder(name: str) -> MiniLM:
+    if name not in LOCAL_EMBEDDERS:
+        raise Misconfigured(
+            f"This database holds vectors of the embedder {name}: set NEXUS_EMBEDDER to it, or replace the vectors "
+            "with nexus reembed."
+        )
+    if name == e5.E5_NAME and not e5.is_installed():
+        raise Misconfigured(
+            f"This database holds vectors of the embedder {name}, whose weights are not installed here: "
+            f"{e5.INSTALL} loads them, or nexus reembed replaces the vectors."
+        )
+    return _packaged_embedder(name)
 
 
 def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:

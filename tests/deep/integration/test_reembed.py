@@ -128,7 +128,7 @@ async def test_a_process_with_the_old_embedder_stores_no_vector_and_reports_it(s
             after = await harness.compose("alice", "when is the launch?", room="general")
         assert before.conversation == after.conversation
         assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.words_only"]
-        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: set NEXUS_EMBEDDER"):
+        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: restart this process"):
             await harness.say("alice", "the launch is off", room="general")
         composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "it is still found by its words"
