@@ -5,9 +5,11 @@ gives half as much: there are never no limits, and never an error because of the
 """
 
 import asyncio
+import hashlib
 import ipaddress
 import math
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
@@ -32,6 +34,7 @@ LIMIT_SECONDS: Final = 0.5  # for Redis, which a request waits for
 ALONE_SECONDS: Final = 5.0  # for which Redis is left alone after it did not answer
 ALONE_SHARE: Final = 2  # a process that counts alone gives this part of what there is
 MAX_CALLERS: Final = 20_000  # whom a process that counts alone remembers
+AGAIN_SECONDS: Final = 1.0  # for which credentials that are refused are refused again, without being looked up
 IPV6_PREFIX: Final = 64  # bits of an address that one network shares, which has as many addresses as it wants
 LIMIT_KEY_PREFIX: Final = "nexus:requests"
 
@@ -53,12 +56,23 @@ class FairUse:
         self._shared = SlidingWindowCounterRateLimiter(storage)
         self._alone: TTLCache[str, list[int]] = TTLCache(MAX_CALLERS, MINUTE)
         self._alone_until = -math.inf
+        self._refused: TTLCache[bytes, int] = TTLCache(MAX_CALLERS, AGAIN_SECONDS)  # seconds, by what they asked with
         self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
 
-    async def admit(self, caller: str, *, admin: bool = False) -> None:
+    async def admit(self, caller: str, *, admin: bool = False, credentials: Sequence[str] = ()) -> None:
         """Count a request of a caller, `person:` or `key:` with an id or `address:` with one; or with `admin`, count it
-        as one for what only admins may do. Raises TooManyRequests."""
+        as one for what only admins may do. `credentials` are the texts that they ask with: see `require_not_refused`.
+        Raises TooManyRequests."""
         seconds = await self._wait(admin, f"{'admin:' if admin else ''}{caller}")
+        if seconds is not None:
+            if credentials:
+                self._refused[_digest(credentials)] = seconds
+            raise TooManyRequests(seconds)
+
+    def require_not_refused(self, credentials: Sequence[str]) -> None:
+        """Raises TooManyRequests for what `admit` has refused a moment ago, without asking Redis, or the database whose
+        it is: who sends hundreds in a second takes little of everybody's time."""
+        seconds = self._refused.get(_digest(credentials))
         if seconds is not None:
             raise TooManyRequests(seconds)
 
@@ -90,6 +104,10 @@ class FairUse:
             count = self._alone[caller] = [0]
         count[0] += 1
         return None if count[0] <= max(1, self._limits[kind].amount // ALONE_SHARE) else MINUTE
+
+
+def _digest(credentials: Sequence[str]) -> bytes:
+    return hashlib.sha256("\0".join(credentials).encode("utf-8", "surrogatepass")).digest()
 
 
 def person_of(principal: Principal) -> str:

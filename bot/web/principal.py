@@ -12,7 +12,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
 from bot.web.bodies import JsonRoute, require_known_parameters
-from bot.web.credentials import bearer_of, challenge_headers, is_within, resolve_principal
+from bot.web.credentials import bearer_of, challenge_headers, is_within, resolve_principal, texts_of
 from bot.web.dependencies import Nexus
 from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.limits import address_of, person_of
@@ -42,7 +42,7 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     nothing left of with 429; who has too much in progress with 503."""
     found = await known_principal(request, nexus)
     request.state.key = str(found.id)  # for the line in the log
-    await nexus.fair_use.admit(person_of(found))
+    await nexus.fair_use.admit(person_of(found), credentials=texts_of(request, nexus.app))
     path: str = request.scope["path"]
     if found.vendor is not None and not any(is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
@@ -54,6 +54,7 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
 
 async def known_principal(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials stand for. Wrong ones are counted by their address."""
+    nexus.fair_use.require_not_refused(texts_of(request, nexus.app))
     found = await resolve_principal(request, nexus.app)
     if found is None:
         await nexus.fair_use.admit(address_of(request))

@@ -16,7 +16,7 @@ CLEANED_PER_READ: Final = 20  # and that are cleaned (composer/text/cleaning.py)
 # turns, and each that runs lets the event loop wait for its turn.
 READING_THREADS: Final = 2
 # Seconds after which a thread lets others run: by default 5 ms, which a request would wait at each of its steps.
-SWITCH_SECONDS: Final = 0.0005
+SWITCH_SECONDS: Final = 0.0001
 
 reading_threads: Final = Places(READING_THREADS)
 

@@ -50,7 +50,6 @@ def computed(statements: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Count
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(minilm.MiniLM, "_vector", "embedded")
     count(minilm.MiniLM, "_fill", "embedded", lambda self, vectors, texts, rows: len(rows))
     count(tokens, "_encoded_length", "tokenised")
     count(disentanglement, "_mixed", "compared")

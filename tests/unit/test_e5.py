@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import uuid
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,9 @@ def test_the_committed_frame_and_scale_are_those_of_the_texts() -> None:
 
 async def test_what_is_searched_with_is_embedded_as_a_question_and_nothing_else_is() -> None:
     class Named(MultilingualE5):
-        def _vector(self, text: str) -> Floats:
-            return np.full(self.width, text.startswith(QUESTION), dtype=np.float32)
+        def _fill(self, vectors: Floats, texts: Sequence[str], rows: Iterable[int]) -> None:
+            for row in rows:
+                vectors[row] = texts[row].startswith(QUESTION)
 
     account = UsageAccount(uuid.UUID(int=1), WorkKind.EMBEDDING)
     meter = EmbeddingMeter(Named(threads=1), None, None)  # type: ignore[arg-type]  # nothing is recorded of it

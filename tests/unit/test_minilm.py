@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from composer.errors import Misconfigured
-from composer.stores.models.minilm import GRAPH_FILE, MiniLM
+from composer.stores.models.minilm import ASKED_PER_STEP, GRAPH_FILE, TEXTS_PER_STEP, MiniLM
 from composer.tasks.shares import acting_for
 
 pytestmark = pytest.mark.usefixtures("without_kept_vectors")
@@ -188,10 +188,6 @@ class _Counting(MiniLM):
         super().__init__(threads=threads)
         self.order: list[str] = []
 
-    def _vector(self, text: str) -> Floats:
-        self.order.append(text)
-        return np.zeros(self.width, dtype=np.float32)
-
     def _fill(self, vectors: Floats, texts: Sequence[str], rows: Iterable[int]) -> None:
         self.order.append(texts[next(iter(rows))])
 
@@ -205,25 +201,47 @@ class _AtOnce(Executor):
         return done
 
 
-async def _begun(tenant: int, person: int, embedding: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    with acting_for(uuid.UUID(int=tenant), uuid.UUID(int=person)):
+class _Never(Executor):
+    """Threads that the system does not let run."""
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **more: Any) -> Future[Any]:
+        return Future()
+
+
+async def _begun(
+    tenant: int, person: int, embedding: Coroutine[Any, Any, Any], *, background: bool = False
+) -> asyncio.Task[Any]:
+    with acting_for(uuid.UUID(int=tenant), uuid.UUID(int=person), background=background):
         task = asyncio.create_task(embedding)
     await asyncio.sleep(0)
     return task
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-async def test_a_short_list_waits_for_steps_of_a_long_one_and_not_for_all_of_it(threads: int) -> None:
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_short_list_waits_for_steps_of_a_long_one_and_not_for_all_of_it(threads: int, background: bool) -> None:
     embedder = _Counting(threads)
-    embedder._bulk = _AtOnce()  # type: ignore[assignment]
-    import_ = await _begun(1, 1, embedder.embed(["import"] * 4_000))
+    embedder._bulk = embedder._asked = _AtOnce()  # type: ignore[assignment]
+    import_ = await _begun(1, 1, embedder.embed(["import"] * 1_000), background=background)
     before = len(embedder.order)
-    colleague = await _begun(1, 2, embedder.embed(["colleague"] * 9))
-    other = await _begun(2, 3, embedder.embed(["other"] * 9))
+    colleague = await _begun(1, 2, embedder.embed(["colleague"] * 9), background=background)
+    other = await _begun(2, 3, embedder.embed(["other"] * 9), background=background)
     await asyncio.gather(colleague, other)
     assert embedder.order.count("import") - before < 40
     await import_
-    assert embedder.order.count("import") == 500
+    assert embedder.order.count("import") == 1_000 // (TEXTS_PER_STEP if background else ASKED_PER_STEP)
+    embedder.close()
+
+
+async def test_what_somebody_waits_for_is_embedded_by_other_threads_than_what_nobody_does() -> None:
+    """Those of the background are the last that the system lets run: an answer's sources were embedded there."""
+    embedder = _Counting(2)
+    embedder._asked = _AtOnce()  # type: ignore[assignment]
+    embedder._bulk = _Never()  # type: ignore[assignment]
+    import_ = await _begun(1, 1, embedder.embed(["import"] * 64), background=True)
+    await (await _begun(2, 2, embedder.embed(["one", "two", "three"])))
+    assert embedder.order == ["one", "three"], "a step each"
+    import_.cancel()
     embedder.close()
 
 

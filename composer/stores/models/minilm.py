@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
 from composer.settings import configure_onnxruntime
-from composer.tasks.shares import Places
+from composer.tasks.shares import Places, current_party
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -39,9 +39,11 @@ MAX_EMBEDDED_TOKENS = 256  # sentence_bert_config.json of the model
 MAX_TOKENIZED_CHARS = (
     20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
 )
-MOST_THREADS = 4  # texts of a list at once, where the machine has as many cores
-TEXTS_PER_STEP = 8  # of a list, that one thread embeds before the event loop hears of it
-BACKGROUND_NICENESS = 10  # of the threads that embed lists: a question goes first
+MOST_THREADS = 4  # texts at once in the background, where the machine has as many cores
+ASKED_THREADS = 2  # texts at once for which somebody waits
+TEXTS_PER_STEP = 8  # in the background, that one thread embeds before the event loop hears of it
+ASKED_PER_STEP = 2  # of those for which somebody waits: others' come between
+BACKGROUND_NICENESS = 10  # of the threads that embed in the background: who waits goes first
 
 INT8_MAX = 127
 JOINED_PARTS = ("query", "key", "value")  # side by side one matrix: one product takes less time than three
@@ -224,22 +226,22 @@ def packaged_directory() -> Path:
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
-    The model is loaded on first use, or by `load`. Single texts and lists run in separate threads, so that the question
-    of a turn does not wait behind an import; within both, whoever waits is next by turns, in steps of a few texts, so
-    that nobody's question waits behind all of somebody else's.
+    The model is loaded on first use, or by `load`. What is embedded in the background runs in threads of its own, which
+    the system lets run last: a turn waits neither for them nor among them. Within both, whoever waits is next by turns,
+    in steps of a few texts, so that nobody's question waits behind all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
-        """`directory` contains model.safetensors and tokenizer.json; `threads` is how many texts of a list are embedded
-        at once, by default as many as there are cores, at most 4."""
+        """`directory` contains model.safetensors and tokenizer.json; `threads`: how many texts are embedded at once in
+        the background, by default as many as there are cores, at most 4."""
         self._directory = directory
         self._model: LoadedModel | None = None
         self._loading = threading.Lock()
-        self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
+        self._asked = ThreadPoolExecutor(min(ASKED_THREADS, threads), thread_name_prefix="minilm-asked")
         self._bulk = ThreadPoolExecutor(threads, thread_name_prefix="minilm-bulk", initializer=_step_back)
         # Twice as many as threads: one person alone keeps all threads at work, and others wait for a step at most.
-        self._query_turns, self._bulk_turns = Places(2), Places(2 * threads)
+        self._asked_turns, self._bulk_turns = Places(2 * min(ASKED_THREADS, threads)), Places(2 * threads)
 
     @property
     def name(self) -> str:
@@ -256,7 +258,7 @@ class MiniLM:
 
         Raises Misconfigured when the weights are not installed.
         """
-        await asyncio.get_running_loop().run_in_executor(self._queries, self._load_model)
+        await asyncio.get_running_loop().run_in_executor(self._asked, self._load_model)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
@@ -265,27 +267,25 @@ class MiniLM:
         would tell whether somebody else has said the same. Raises Misconfigured when the weights are not installed.
         """
         loop = asyncio.get_running_loop()
-        if len(texts) == 1:
-            async with self._query_turns.take():
-                return np.stack([await loop.run_in_executor(self._queries, self._vector, texts[0])])
+        background = current_party().background
+        threads, turns = (self._bulk, self._bulk_turns) if background else (self._asked, self._asked_turns)
+        size = TEXTS_PER_STEP if background else ASKED_PER_STEP
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
-        steps = [range(len(texts))[start : start + TEXTS_PER_STEP] for start in range(0, len(texts), TEXTS_PER_STEP)]
+        steps = [range(len(texts))[start : start + size] for start in range(0, len(texts), size)]
 
         async def fill(step: Iterable[int]) -> None:
-            async with self._bulk_turns.take():
-                await loop.run_in_executor(self._bulk, self._fill, vectors, texts, step)
+            async with turns.take():
+                await loop.run_in_executor(threads, self._fill, vectors, texts, step)
 
         await asyncio.gather(*(fill(step) for step in steps))
-        await loop.run_in_executor(self._bulk, _return_free_memory)
+        if background:
+            await loop.run_in_executor(threads, _return_free_memory)
         return vectors
 
     def close(self) -> None:
         """Stop both threads. Texts that wait for them are dropped."""
-        self._queries.shutdown(wait=False, cancel_futures=True)
+        self._asked.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
-
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        return self._load_model().vector(text)
 
     def _fill(self, vectors: Vectors, texts: Sequence[str], rows: Iterable[int]) -> None:
         model = self._load_model()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -237,3 +238,26 @@ async def test_a_person_counts_once_with_all_keys_and_tools_and_wrong_keys_for_t
         assert [status for key in many for status in await statuses("/v1/whoami", key, 2)] == [200] * 8
         assert 429 in [status for key in many for status in await statuses("/v1/whoami", key, 5)]
         assert await statuses("/v1/mine", bob, 1) == [200]
+
+
+async def test_a_refused_flood_asks_neither_redis_nor_the_database_whose_it_is(
+    harness: AppHarness, statements: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AGAIN_SECONDS", 3_600.0)
+    key, other = await key_of(harness, "alice"), await key_of(harness, "bob")
+    few = harness.app.settings.model_copy(update={"requests_per_minute": 3})
+    served = web_app(replace(harness.app, settings=few), Metrics(()), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url) as client:
+
+        async def flood() -> httpx2.Response:
+            answers = [await client.get("/v1/whoami", headers=bearer(key)) for _ in range(20)]
+            return answers[-1]
+
+        assert (await flood()).status_code == 429
+        statements.clear()
+        monkeypatch.setattr(FairUse, "_wait", None)
+        refused = await flood()
+        assert (refused.status_code, 1 <= int(refused.headers["Retry-After"]) <= 60) == (429, True)
+        assert not statements
+        monkeypatch.undo()
+        assert (await client.get("/v1/whoami", headers=bearer(other))).status_code == 200
