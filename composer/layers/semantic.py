@@ -14,12 +14,14 @@ from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
+from composer.text import spelling
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.vocabulary import Period
 from composer.text.plain_questions import Plain
 from composer.visibility import Readable
 
 LEAST_SHARE_OF_PEOPLE: Final = 3  # the part of the items, a third, that are theirs of whom it is asked what they said
+MAX_WORDS_COMPARED: Final = 4_000  # of a scope, with the words of a question that it has nowhere
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
@@ -192,6 +194,7 @@ async def _candidates(
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
     people = _people(query)
+    spelt: dict[str, str] = {}
 
     async def search(
         scope: Readable, start: datetime, end: datetime | None, authors: Collection[uuid.UUID] = ()
@@ -199,6 +202,11 @@ async def _candidates(
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
         found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end, authors)
+        if unknown := [term for term in found.unknown if term not in spelt]:
+            spelt.update(await _spelt(recall, readable, unknown, since, now))
+        meant = sorted({spelt.get(term, term) for term in terms} - {""})
+        if meant != sorted(terms):
+            found = await recall.search(scope, query.vector, meant, most, excluded, now, start, end, authors)
         read = (each.on(query.scale) for each in found.candidates if readable.admits(each.item))
         found = replace(found, candidates=list(read))
         if authors:
@@ -223,6 +231,20 @@ async def _candidates(
             known = {id for id, candidate in at_any_time.items() if not candidate.only_newer}
             at_any_time |= {each.item.id: each for each in found if fits and each.item.id not in known}
     return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
+
+
+async def _spelt(
+    recall: Recall, readable: Readable, unknown: Collection[str], since: datetime, now: datetime
+) -> dict[str, str]:
+    """What search terms that nobody used stand for: words that the viewer may read somewhere, of the nearest spelling;
+    "" for those that say nothing by themselves; themselves where nothing is like them."""
+    found = {term: "" if spelling.is_swapped_stop_word(term) else term for term in unknown}
+    words = spelling.may_be_misspelt([term for term in found.values() if term])
+    if words:
+        begin = {each for word in words for each in spelling.beginnings(word)}
+        known = await recall.words(readable, begin, MAX_WORDS_COMPARED, now, since)
+        found |= {word: spelling.meant(word, known) or word for word in words}
+    return found
 
 
 def _tells_of(item: Item, period: Period) -> bool:

@@ -1,6 +1,7 @@
 """The recall index: search by meaning and by words inside a viewer's scope, and what fills it."""
 
 import json
+import math
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ logger = structlog.get_logger()
 MAX_SUMMARIES_OF_A_PERIOD: Final = 7  # of each tier; the days of a week
 MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
 _VISIBILITIES: Final = {str(visibility): visibility for visibility in Visibility}  # faster than to construct one a row
+_RARITY: Final = 2.2  # of a term, as recall_search counts it: this times a logarithm
 WHOLE: Final = Passage()
 REEMBEDDED: Final = (
     "The stored vectors belong to another embedder since nexus reembed: restart this process. Where NEXUS_EMBEDDER is "
@@ -98,6 +100,11 @@ class Found:
     rarities: Mapping[str, float]
     items: int = 0
 
+    @property
+    def unknown(self) -> list[str]:
+        """The search terms that no item of the scope contains: no other is as rare."""
+        return [term for term, rarity in self.rarities.items() if rarity > _RARITY * math.log(1 + self.items / 1.5)]
+
 
 @dataclass(frozen=True, slots=True)
 class Background:
@@ -167,6 +174,21 @@ class Recall:
             return Found([], {})
         rarities = dict(zip(sorted(terms), rows[0]["rarities"] or (), strict=False))
         return Found([_candidate(row) for row in rows], rarities, rows[0]["items"])
+
+    async def words(
+        self, readable: Readable, beginnings: Collection[str], limit: int, now: datetime, since: datetime = EARLIEST
+    ) -> dict[str, int]:
+        """The terms that begin with some letters, of what `search` would count, each with how many passages have it:
+        at most `limit`, the most used ones."""
+        rows = await self._sql.fetch(
+            "recall_words",
+            **recall_parameters(readable),
+            beginnings=sorted(beginnings),
+            limit=limit,
+            now=now,
+            since=since,
+        )
+        return {row["term"]: row["passages"] for row in rows}
 
     async def latest(
         self,

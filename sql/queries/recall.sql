@@ -288,6 +288,22 @@ LEFT JOIN LATERAL (
 ) AS s ON true
 ORDER BY r.id
 
+-- name: recall_words
+-- List the terms of a scope that begin with some letters, the most used ones, with how many passages have them: what a
+-- word may stand for that the scope has nowhere. It counts what recall_search does.
+SELECT term, count(*) AS passages FROM unnest(:beginnings::text[]) AS beginning
+CROSS JOIN LATERAL (
+    SELECT term FROM recall_terms
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND term >= beginning AND term < beginning || chr(1114111) AND starts_with(term, beginning)
+          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor, :rooms::text[])
+          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
+) AS found
+GROUP BY term
+ORDER BY passages DESC, term
+LIMIT :limit
+
 -- name: recall_latest
 -- List the latest items that a viewer may read, newest first, whatever they say: of some `kinds` of the index, memories of
 -- some `details` (NULL: all kinds of them), and what some `authors` own (NULL: everybody's). What agents said is left out.
