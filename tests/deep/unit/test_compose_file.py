@@ -15,7 +15,7 @@ from bot.web.routes import health
 from composer.settings import KNOWN_VARIABLES, load_settings
 from tests.support import fork_server, runs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

