@@ -170,8 +170,8 @@ class ProjectFacts:
 @dataclass(frozen=True, slots=True)
 class JoinedRoom:
     """A room that somebody is in now: a recorded member, or as its chat platform says of a private one. `namespace` is
-    its present one; `isolated`: its project is. `chat`: it is on a chat platform. `opened`: they opened it where that
-    makes them its admin; chat platforms name the admins of their rooms themselves."""
+    its present one; `isolated`: its project is. `chat`: it is on a chat platform. `managed`: they are its admin, as its
+    chat platform says; elsewhere, because they opened it."""
 
     namespace: str
     name: str
@@ -180,7 +180,7 @@ class JoinedRoom:
     isolated: bool
     chat: bool = False
     room_id: uuid.UUID | None = None
-    opened: bool = False
+    managed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,16 +647,27 @@ def decidable_entries(access: EntryAccess) -> Readable:
     return _entries(access, [*own, *(namespace for each in named for namespace in each.all_namespaces)], [])
 
 
-def decidable_for_projects(access: EntryAccess) -> Readable:
-    """What was written for the projects, isolated ones too, in which the person themselves may write: what is proposed
-    there they may accept."""
+def decidable_items(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:
+    """The same, and what waits in those of the `rooms` that they are an admin of, as `reviewable` says of each: a
+    guest reviews none."""
+    managed = [room for room in rooms if room.managed and trust is Trust.MEMBER]
+    of_rooms = readable_rooms(access, managed, trust)
+    own = (*decidable_entries(access).namespaces, *of_rooms.namespaces)
+    return Readable(access.tenant_id, own, (), of_rooms.visibilities, (), of_rooms.vendor, _SEAL)
+
+
+def decidable_decisions(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:
+    """What is filed under the rooms that a person is in, and was written for the projects, isolated ones too, in which
+    they themselves may write: what is proposed there they may accept."""
     writing = {Grants.WRITE_PROJECTS}
     found = [
         each.id
         for each in access.projects
         if access.is_person and _writes(each.role) and (writing | {Grants.of_project(each.id, "write")}) & access.grants
     ]
-    return _entries(access, map(project_namespace, found), [])
+    of_rooms = readable_rooms(access, rooms, trust)
+    own = (*of_rooms.namespaces, *map(project_namespace, found))
+    return Readable(access.tenant_id, own, (), of_rooms.visibilities, (), of_rooms.vendor, _SEAL)
 
 
 def may_see_teams(access: EntryAccess) -> bool:

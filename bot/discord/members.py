@@ -1,7 +1,7 @@
 """Says who is in the private channels and private threads of a guild, and who has left it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import discord
@@ -10,13 +10,14 @@ import structlog
 from bot.discord.guilds import find_member
 from bot.discord.inbox import DiscordInbox
 from bot.discord.outbox import translate_discord_errors
-from bot.discord.reading import DM_WORKSPACE, PLATFORM, is_private, may_view, trust_of
+from bot.discord.reading import DM_WORKSPACE, PLATFORM, is_private, manages, may_view, trust_of
 from bot.platform.events import PlatformEvent, TrustStated
 from bot.platform.leavers import Leavers
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import Unavailable
 from composer.model import Workspace
+from composer.ports.memberships import RoomsOnPlatform
 
 logger = structlog.get_logger()
 
@@ -32,17 +33,18 @@ class DiscordMemberships:
         """`guild_told` gives a guild by its id while Discord tells of it what happens there; else None."""
         self._guild_told = guild_told
 
-    async def rooms_of(self, workspace: str, person: str) -> Collection[str] | None:
-        """The private channels, and the private threads that are not archived, that somebody and we may both read. None
-        while Discord does not tell what happens in the guild. Raises Unavailable and Refused."""
+    async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
+        """The private channels, and the private threads that are not archived, that somebody and we may both read, and
+        of all such channels and threads those that they may manage. None while Discord does not tell what happens in
+        the guild. Raises Unavailable and Refused."""
         if workspace == DM_WORKSPACE:  # of people who are in no guild of ours
-            return ()
+            return RoomsOnPlatform()
         guild = self._guild_told(workspace)
         if guild is None or not person.isdigit():
             return None
         with translate_discord_errors():
             if await find_member(guild, int(person)) is None:
-                return ()
+                return RoomsOnPlatform()
             threads = [each for each in private_threads(guild) if not each.archived]
             inside = await asyncio.gather(*(_members_of(thread) for thread in threads))
         # Nothing is awaited from here on: it is as of the last event.
@@ -50,11 +52,13 @@ class DiscordMemberships:
         member = None if guild is None else guild.get_member(int(person))
         if guild is None or member is None:
             return None
-        channels = {each.id for each in guild.channels if may_view(each, guild.me) and may_view(each, member)}
-        private = [each.id for each in guild.channels if each.id in channels and is_private(each)]
-        both = {guild.me.id, member.id}
-        joined = [thread for thread, ids in zip(threads, inside, strict=True) if both <= ids and not thread.archived]
-        return [str(id) for id in (*private, *(each.id for each in joined if each.parent_id in channels))]
+        channels = [each for each in guild.channels if may_view(each, guild.me) and may_view(each, member)]
+        both, ids = {guild.me.id, member.id}, {each.id for each in channels}
+        joined = [thread for thread, of in zip(threads, inside, strict=True) if both <= of and not thread.archived]
+        joined = [thread for thread in joined if thread.parent_id in ids]
+        private = [*filter(is_private, channels), *joined]
+        managed = [each for each in (*channels, *joined) if manages(each, each.permissions_for(member))]
+        return RoomsOnPlatform([str(each.id) for each in private], [str(each.id) for each in managed])
 
 
 async def _members_of(thread: discord.Thread) -> set[int]:

@@ -151,7 +151,7 @@ def _is_admin(permissions: discord.Permissions) -> bool:
     return permissions.administrator or permissions.manage_guild
 
 
-def _manages(channel: object, permissions: discord.Permissions) -> bool:
+def manages(channel: object, permissions: discord.Permissions) -> bool:
     """Whether someone may manage the channel; of a private thread, which is a room of its own, its threads."""
     own = isinstance(channel, discord.Thread) and channel.is_private()
     return permissions.manage_channels or (own and permissions.manage_threads)
@@ -197,8 +197,7 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         text=text,
         at=interaction.created_at,
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
-        sender_is_room_admin=interaction.guild_id is not None
-        and _manages(interaction.channel, interaction.permissions),
+        sender_is_room_admin=interaction.guild_id is not None and manages(interaction.channel, interaction.permissions),
         sender_trust=trust_of(user, interaction.guild),
         trust_stated=_is_stated(user, interaction.guild),
     )

@@ -8,12 +8,14 @@ import structlog
 from bot.slack.channels import SlackChannels
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
+from composer.model import Trust
+from composer.ports.memberships import RoomsOnPlatform
 
 logger = structlog.get_logger()
 
 PAGE_SIZE: Final = 200
 USER_NOT_FOUND: Final = "user_not_found"
-KINDS: Final = "private_channel,mpim"  # these need the scopes groups:read and mpim:read
+KINDS: Final = "public_channel,private_channel,mpim"  # these need the scopes channels:read, groups:read and mpim:read
 
 
 class SlackMembers:
@@ -24,16 +26,26 @@ class SlackMembers:
         self._directory = directory
         self._channels = channels
 
-    async def rooms_of(self, workspace: str, person: str) -> Collection[str] | None:
-        """The private channels that somebody and we are both in, and that are not archived; each also by the id under
-        which it is stored. None for a workspace that is not ours. Raises Unavailable, and Refused without a scope."""
+    async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
+        """The private channels that somebody and we are both in, and that are not archived; and of all such channels
+        those that they are an admin of: as an admin of the workspace, or a member of it who made the channel. Each also
+        by the id under which it is stored. None for a workspace that is not ours. Raises Unavailable, and Refused
+        without a scope."""
         if workspace != (await self._directory.me()).team:
             return None
         await self._channels.refresh()
         pages = self._slack.pages(
             "users.conversations", user=person, types=KINDS, exclude_archived=True, limit=PAGE_SIZE
         )
-        ids = {channel["id"] async for page in pages for channel in page["channels"]}
+        channels = [channel async for page in pages for channel in page["channels"]]
+        private = {each["id"] for each in channels if each.get("is_private") or each.get("is_mpim")}
+        managed = {each["id"] for each in channels}
+        if not await self._directory.is_admin(person):
+            member = (await self._directory.person(person)).trust is Trust.MEMBER
+            managed = {each["id"] for each in channels if member and each.get("creator") == person}
+        return RoomsOnPlatform(self._known(private), self._known(managed))
+
+    def _known(self, ids: set[str]) -> Collection[str]:
         return ids | {self._channels.ids.name(id) for id in ids}
 
     async def has_left(self, person: str) -> bool:

@@ -119,19 +119,6 @@ async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
     return sorted(by_id.values(), key=lambda item: (item.at, item.id))
 
 
-async def decidable(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
-    """What waits and the person may approve, as entries, oldest first: of their own, and what anybody's tools wrote for
-    the projects that they are an admin of. Raises Refused for a tool."""
-    visibility.owned_by_bearer(access)
-    found = await tx.quarantine.find_pending(visibility.decidable_entries(access))
-    return [item for item in found if item.entry is not None]
-
-
-async def count_decidable(tx: Transaction, access: EntryAccess) -> int:
-    """How many `decidable` lists, in one statement."""
-    return await tx.quarantine.count_entries(visibility.decidable_entries(access))
-
-
 async def decide(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime, *, approved: bool) -> Receipt:
     """Approve or reject what waits, by its id in the list of `pending`. What was written for a project its admins
     approve, in a request that names it or in a chat; who wrote it may take it back. The caller gives the receipt to

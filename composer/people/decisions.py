@@ -97,7 +97,7 @@ async def in_room(
     """A room that the person is in. `presence`: in which private rooms their platforms say that they are; `quarantine`:
     whose writes wait for approval. Raises NotFound for any other room."""
     room, readable = await room_of(tx, access, id, presence, now)
-    facts = _of_room(access, id, room.name, room.namespace, private=room.private, opened=room.opened)
+    facts = _of_room(access, id, room.name, room.namespace, private=room.private, managed=room.managed)
     trusted = await tx.people.least_trust(access.users) not in quarantine
     return DecidingIn(PlaceOfDecisions.ROOM, id, room.name, readable, facts, access.users, trusted)
 
@@ -154,32 +154,34 @@ async def waiting_decisions(
     """The proposed decisions that somebody may accept, in all of their rooms and projects, oldest first. Raises Refused
     for a tool."""
     visibility.owned_by_bearer(access)
-    rooms, of_rooms, of_projects = await _places(tx, access, presence, quarantine)
+    trust = await tx.people.least_trust(access.users)
+    joined = await tx.conversations.rooms_joined(access.users, presence)
+    readable = waiting_readable(access, joined, trust, quarantine)
+    rooms = visibility.rooms_of_person(access, joined, trust)
     names = distinct_names((each.id, each.slug) for each in access.projects)
-    places = {room.namespace: _room_place(access, room, of_rooms) for room in rooms}
+    places = {room.namespace: _room_place(access, room, readable) for room in rooms}
     for each in access.projects:
         facts, namespace = MembershipFacts(each, str(each.id)), project_namespace(each.id)
         places[namespace] = DecidingIn(
-            PlaceOfDecisions.PROJECT, each.id, names[each.id], of_projects, facts, access.users, trusted=True
+            PlaceOfDecisions.PROJECT, each.id, names[each.id], readable, facts, access.users, trusted=True
         )
-    found = list[WaitingDecision]()
-    for readable in (of_rooms, of_projects):
-        proposed = [
-            each
-            for each in await tx.landmarks.find(readable, now)
-            if readable.admits(each) and each.state is LandmarkState.PROPOSED
-        ]
-        messages = await messages_of(tx, readable, proposed)
-        found += [WaitingDecision(each, places[each.namespace], messages.get(each.id, ())) for each in proposed]
+    proposed = [
+        each
+        for each in await tx.landmarks.find(readable, now)
+        if readable.admits(each) and each.state is LandmarkState.PROPOSED
+    ]
+    messages = await messages_of(tx, readable, proposed)
+    found = [WaitingDecision(each, places[each.namespace], messages.get(each.id, ())) for each in proposed]
     return sorted(found, key=lambda each: (each.landmark.decided_at, each.landmark.id))
 
 
-async def count_waiting_decisions(
-    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
-) -> int:
-    """How many `waiting_decisions` lists."""
-    _, *places = await _places(tx, access, presence, quarantine)
-    return sum([await tx.landmarks.count_proposed(readable, now) for readable in places if readable.all_namespaces])
+def waiting_readable(
+    access: EntryAccess, joined: Iterable[JoinedRoom], trust: Trust, quarantine: Collection[Trust]
+) -> Readable:
+    """Where `waiting_decisions` looks; nowhere for whose own writing waits for approval."""
+    if trust in quarantine:
+        return visibility.readable_rooms(access, (), trust)
+    return visibility.decidable_decisions(access, joined, trust)
 
 
 async def messages_of(
@@ -192,28 +194,16 @@ async def messages_of(
     return found
 
 
-async def _places(
-    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust]
-) -> tuple[Sequence[JoinedRoom], Readable, Readable]:
-    """The rooms in which somebody may accept decisions, what is read there, and what is read of their projects."""
-    trust = await tx.people.least_trust(access.users)
-    if trust in quarantine:
-        return (), visibility.readable_rooms(access, (), trust), visibility.readable_rooms(access, (), trust)
-    joined = await tx.conversations.rooms_joined(access.users, presence)
-    rooms = visibility.rooms_of_person(access, joined, trust)
-    return rooms, visibility.readable_rooms(access, rooms, trust), visibility.decidable_for_projects(access)
-
-
 def _room_place(access: EntryAccess, room: JoinedRoom, readable: Readable) -> DecidingIn:
     assert room.room_id is not None  # of those that are read from the database
-    facts = _of_room(access, room.room_id, room.name, room.namespace, private=room.private, opened=room.opened)
+    facts = _of_room(access, room.room_id, room.name, room.namespace, private=room.private, managed=room.managed)
     return DecidingIn(PlaceOfDecisions.ROOM, room.room_id, room.name, readable, facts, access.users, trusted=True)
 
 
 def _of_room(
-    access: EntryAccess, id: uuid.UUID, name: str, namespace: str, *, private: bool, opened: bool
+    access: EntryAccess, id: uuid.UUID, name: str, namespace: str, *, private: bool, managed: bool
 ) -> ActorFacts:
     """What somebody is to a room that they are in."""
     conversation = Conversation(id, access.tenant_id, ConversationKind.ROOM, name, namespace, private, id)
     linked = {access.user: access.linked} if access.linked else {}
-    return ActorFacts(AccessContext(conversation, access.user, joined=True, linked=linked), room_admin=opened)
+    return ActorFacts(AccessContext(conversation, access.user, joined=True, linked=linked), room_admin=managed)

@@ -31,7 +31,7 @@ _INSTANT: Final = timedelta(microseconds=1)
 class RoomOfPerson:
     """A room that the person is in. `project` is the slug of its project (None: it is in none), `pooled` whether that
     recalls what is said here. `counts`: how much it remembers, by kind (composer.repositories.remembered.KindCount).
-    `opened`: as of composer.visibility.JoinedRoom.
+    `managed`: as of composer.visibility.JoinedRoom.
     `last_at`: the time of the latest of that but summaries."""
 
     id: uuid.UUID
@@ -46,7 +46,7 @@ class RoomOfPerson:
     pooled: bool
     counts: Mapping[str, int]
     last_at: datetime | None
-    opened: bool
+    managed: bool
 
     @property
     def readers(self) -> Sequence[WhoReads]:
@@ -126,7 +126,7 @@ def _room(room: JoinedRoom, about: AboutRoom, counts: Sequence[KindCount]) -> Ro
         room.project_id is not None and (about.pooled or not room.private),
         {each.kind: each.count for each in counts},
         max((each.last_at for each in counts if each.kind not in ("day", "week")), default=None),
-        room.opened,
+        room.managed,
     )
 
 

@@ -9,21 +9,31 @@ from typing import Final, Protocol
 from composer.ports.clock import EARLIEST
 
 
+@dataclass(frozen=True, slots=True)
+class RoomsOnPlatform:
+    """The `private` rooms of a workspace that somebody is in now, and Nexus too, and the rooms, private or not, that
+    they are an admin of (`managed`): each by its ids on the platform."""
+
+    private: Collection[str] = ()
+    managed: Collection[str] = ()
+
+
 class MembershipSource(Protocol):
     """A chat platform, as one process is connected to it."""
 
-    async def rooms_of(self, workspace: str, person: str) -> Collection[str] | None:
-        """The private rooms of a workspace that somebody is in now, and Nexus too, each by its ids on the platform;
-        None if the platform does not say. Raises a NexusError where it does not answer."""
+    async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
+        """The rooms of somebody; None if the platform does not say. Raises a NexusError where it does not answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The private rooms of chat platforms that a person is in, by our own ids, as their platforms said. `asked_at`:
-    when the first of them was asked. `complete`: all of them said it."""
+    """The private rooms of chat platforms that a person is in, and the rooms that they are an admin of (`managed`), by
+    our own ids, as their platforms said. `asked_at`: when the first of them was asked. `complete`: all of them said
+    it."""
 
     rooms: frozenset[uuid.UUID] = frozenset()
+    managed: frozenset[uuid.UUID] = frozenset()
     asked_at: datetime = EARLIEST
     complete: bool = True
 

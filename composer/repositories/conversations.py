@@ -304,7 +304,7 @@ class Conversations:
 
     async def rooms_joined(self, users: Iterable[uuid.UUID], presence: Presence) -> tuple[JoinedRoom, ...]:
         """The rooms that any of these users is in now, by name. Whoever spoke in a public room is in it until they
-        leave. `presence`: in which private rooms of chat platforms they are."""
+        leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
         return tuple(
             JoinedRoom(
                 row["namespace"],
@@ -314,7 +314,7 @@ class Conversations:
                 row["isolated"],
                 row["chat"],
                 row["id"],
-                row["opened"],
+                row["managed"],
             )
             for row in await self._joined(users, presence)
         )
@@ -331,7 +331,11 @@ class Conversations:
     async def _joined(self, users: Iterable[uuid.UUID], presence: Presence) -> Sequence[Row]:
         present = sorted(presence.rooms)
         return await self._sql.fetch(
-            "rooms_joined", user_ids=list(users), present_ids=present, asked_at=presence.asked_at
+            "rooms_joined",
+            user_ids=list(users),
+            present_ids=present,
+            managed_ids=sorted(presence.managed),
+            asked_at=presence.asked_at,
         )
 
     async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:

@@ -92,17 +92,6 @@ class Landmarks:
         )
         return [landmark_from_row(row) for row in rows]
 
-    async def count_proposed(self, readable: Readable, at: datetime) -> int:
-        """How many of the landmarks that `find` returns are proposed."""
-        found = await self._sql.fetch_value(
-            "landmarks_count_proposed",
-            **readable_parameters(readable.without_pool()),
-            at=at,
-            max_proposed=MAX_PROPOSED,
-            lifetime=PROPOSAL_LIFETIME,
-        )
-        return int(found or 0)
-
     async def with_words(
         self, readable: Readable, words: Sequence[str], without: Sequence[uuid.UUID], at: datetime, limit: int
     ) -> list[Landmark]:

@@ -10,6 +10,7 @@ from typing import Final
 from composer.model import Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.ports.database import Row, Statements
+from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
 from composer.visibility import AccessTag, Readable
@@ -154,9 +155,19 @@ class Quarantine:
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
         return [item for item in items if reviewable.admits(item)]
 
-    async def count_entries(self, reviewable: Readable) -> int:
-        """How many entries wait for approval in the places that a viewer may review."""
-        return int(await self._sql.fetch_value("quarantine_count", **readable_parameters(reviewable)) or 0)
+    async def count(self, reviewable: Readable, decidable: Readable, at: datetime) -> int:
+        """How many items `find_pending` finds, together with the decisions that are proposed where somebody may accept
+        them (`decidable`)."""
+        reviewed = {f"reviewed_{name}": value for name, value in readable_parameters(reviewable).items()}
+        found = await self._sql.fetch_value(
+            "waiting_count",
+            **readable_parameters(decidable),
+            **reviewed,
+            at=at,
+            max_proposed=MAX_PROPOSED,
+            lifetime=PROPOSAL_LIFETIME,
+        )
+        return int(found or 0)
 
     async def decide(self, item: PendingItem, state: QuarantineState) -> bool:
         """Approve or reject an item; False when that was decided meanwhile."""

@@ -4,7 +4,7 @@ Recorded membership does not say it: nobody tells later who left while Nexus was
 
 import asyncio
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from composer.errors import NexusError, for_operator
 from composer.model import Workspace, room_id
 from composer.ports.clock import Clock
-from composer.ports.memberships import NOWHERE, MembershipSource, Presence
+from composer.ports.memberships import NOWHERE, MembershipSource, Presence, RoomsOnPlatform
 from composer.repositories.database import Database
 
 logger = structlog.get_logger()
@@ -24,7 +24,7 @@ ASK_SECONDS: Final = 3.0  # after which a platform has not answered
 MAX_KEPT: Final = 10_000  # answers
 
 ChatAccount = tuple[str, str, str]  # platform, workspace, id there
-_Answer = tuple[datetime, frozenset[uuid.UUID]]
+_Answer = tuple[datetime, frozenset[uuid.UUID], frozenset[uuid.UUID]]  # asked at; private rooms, and managed ones
 
 
 class Memberships:
@@ -54,14 +54,15 @@ class Memberships:
         now, kept = self._clock.now(), self._kept.get((tenant, account))
         if kept is not None and timedelta() <= now - kept[0] <= MAX_AGE:
             return kept
-        names = await self._ask(account)
-        if names is None:
+        said = await self._ask(account)
+        if said is None:
             return None
         here = Workspace(tenant, "", account[0], account[1])  # the tenant's name is no part of an id
-        self._kept[tenant, account] = kept = now, frozenset(room_id(here, name) for name in names)
+        private, managed = (frozenset(room_id(here, name) for name in names) for names in (said.private, said.managed))
+        self._kept[tenant, account] = kept = now, private, managed
         return kept
 
-    async def _ask(self, account: ChatAccount) -> Collection[str] | None:
+    async def _ask(self, account: ChatAccount) -> RoomsOnPlatform | None:
         platform, workspace, person = account
         source = self._sources.get(platform)
         if source is None:
@@ -80,5 +81,6 @@ def _together(answers: Sequence[_Answer | None]) -> Presence:
     given = [answer for answer in answers if answer is not None]
     if not given:
         return Presence(complete=not answers)
-    rooms = frozenset[uuid.UUID]().union(*(rooms for _, rooms in given))
-    return Presence(rooms, min(at for at, _ in given), complete=len(given) == len(answers))
+    rooms = frozenset[uuid.UUID]().union(*(rooms for _, rooms, _ in given))
+    managed = frozenset[uuid.UUID]().union(*(managed for _, _, managed in given))
+    return Presence(rooms, managed, min(at for at, _, _ in given), complete=len(given) == len(answers))

@@ -377,8 +377,8 @@ ORDER BY name
 
 -- name: rooms_joined
 -- List the rooms that any of these users is in now, each as it is now: those that they are a recorded member of, but of the
--- private rooms of a chat platform those that it says. It said at `asked_at` that they are in the rooms `present_ids`; whoever
--- has left one since is in it no more.
+-- private rooms of a chat platform those that it says. It said at `asked_at` that they are in the rooms `present_ids`, and
+-- admins of the rooms `managed_ids`; whoever has left one since is in it no more.
 WITH recorded AS (
     SELECT m.conversation_id AS id FROM members AS m
     WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.left_at IS NULL
@@ -390,9 +390,9 @@ WITH recorded AS (
 )
 SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
        coalesce(p.isolated, false) AS isolated, c.platform <> 'console' AS chat,
-       c.platform NOT IN ('slack', 'discord')
+       c.id = ANY (:managed_ids::uuid[]) OR c.platform NOT IN ('slack', 'discord')
        AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = c.id AND o.admin
-                   AND o.user_id = ANY (:user_ids::uuid[]) AND o.left_at IS NULL) AS opened
+                   AND o.user_id = ANY (:user_ids::uuid[]) AND o.left_at IS NULL) AS managed
 FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
 WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM recorded UNION SELECT id FROM said)
       AND CASE WHEN c.private AND c.platform <> 'console' THEN c.id IN (SELECT id FROM said)

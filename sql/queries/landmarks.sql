@@ -32,16 +32,6 @@ FROM with_lapsed AS l
 WHERE :retired OR (l.state <> 'retired' AND NOT l.lapsed) OR (l.state = 'retired' AND l.retired_at > :at)
 ORDER BY l.decided_at, l.id
 
--- name: landmarks_count_proposed
--- Count the proposed landmarks that one viewer may read, as `landmarks_readable` lists them.
-SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
-FROM (SELECT count(*) AS n FROM landmarks
-      WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'
-            AND decided_at > :at::timestamptz - :lifetime::interval AND decided_at <= :at
-            AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
-                :readers::uuid[], :vendor)
-      GROUP BY namespace, visibility) AS of_places
-
 -- name: landmarks_found
 -- List the latest readable landmarks that hold, or are proposed and younger than `lifetime`, that have all of these patterns (of
 -- LIKE) in their words and are of nobody of `without`.

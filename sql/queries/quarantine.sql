@@ -37,12 +37,20 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state
       AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
 ORDER BY at, id
 
--- name: quarantine_count
--- Count the entries that wait in the places that a viewer may review.
-SELECT count(*) FROM quarantine
-WHERE tenant_id = :tenant_id AND state = 'pending' AND entry IS NOT NULL AND namespace = ANY (:namespaces::text[])
-      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[],
-          :visibilities::text[], :readers::uuid[], :vendor)
+-- name: waiting_count
+-- Count what waits for somebody: the rows that `quarantine_pending` lists (`reviewed_…`), and the proposed landmarks that
+-- `landmarks_readable` lists.
+SELECT (SELECT count(*) FROM quarantine
+        WHERE tenant_id = :tenant_id AND state = 'pending' AND namespace = ANY (:reviewed_namespaces::text[])
+              AND may_read(namespace, visibility, user_id, NULL, :reviewed_pooled::text[], :reviewed_visibilities::text[],
+                  :reviewed_readers::uuid[], :reviewed_vendor))
+       + (SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
+          FROM (SELECT count(*) AS n FROM landmarks
+                WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'
+                      AND decided_at > :at::timestamptz - :lifetime::interval AND decided_at <= :at
+                      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
+                          :readers::uuid[], :vendor)
+                GROUP BY namespace, visibility) AS of_places)
 
 -- name: quarantine_decide
 -- Approve or reject rows: those that are pending, or all of them, whatever was decided before. Their texts go.

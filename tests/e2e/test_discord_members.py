@@ -30,7 +30,8 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 async def is_in(here: Discord, channel: Channel, user: User) -> bool:
     """Whether Discord says that somebody is in a private channel or thread."""
     source = here.app.memberships._sources["discord"]
-    return str(channel.id) in (await source.rooms_of(here.workspace.name, str(user.id)) or ())
+    said = await source.rooms_of(here.workspace.name, str(user.id))
+    return said is not None and str(channel.id) in said.private
 
 
 async def is_not_in(here: Discord, channel: Channel, user: User) -> bool:
@@ -275,3 +276,18 @@ async def test_who_may_view_a_public_channel_is_no_member_of_it_before_they_writ
     await server.make_public(public)
     await server.set_roles(guild, bob, hidden)
     await until(lambda: here.is_back(public, bob))
+
+
+async def test_who_may_manage_a_channel_is_its_admin_on_pages(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
+    async with on_discord(settings, server, guild) as here:
+        source = here.app.memberships._sources["discord"]
+        of_ada, of_bob = [await source.rooms_of(here.workspace.name, str(user.id)) for user in (ada, bob)]
+    assert of_ada is not None
+    assert of_bob is not None
+    assert {str(room.id), str(board.id)} <= set(of_ada.managed)
+    assert set(of_bob.managed) == set()
+    assert str(board.id) in of_bob.private

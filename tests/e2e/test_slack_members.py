@@ -220,3 +220,18 @@ async def test_who_comes_back_to_a_closed_account_reads_the_channels_that_they_w
         await office.slack.join(channel, office.bob)
         await running.settle()
         assert await sees(running, office.bob)
+
+
+async def test_admins_of_a_channel_on_pages_are_those_of_the_workspace_and_who_made_it(office: Office) -> None:
+    guest = await office.slack.add_user(office.team, "gus", is_restricted=True)
+    theirs = await office.slack.add_channel(office.team, "theirs", [office.bob, office.alice, guest])
+    secret = await office.slack.add_channel(office.team, "secret", [office.bob, office.alice], private=True)
+    guests = await office.slack.add_channel(office.team, "guests", [guest, office.bob])
+    async with office.socket() as running:
+        source = running.app.memberships._sources["slack"]
+        found = {user: await source.rooms_of(office.team.id, user) for user in (office.alice, office.bob, guest)}
+    of = {user: (set(each.private), set(each.managed)) for user, each in found.items() if each is not None}
+    assert {theirs, secret} <= of[office.alice][1]
+    assert of[office.bob] == ({secret}, {theirs, secret})
+    assert of[guest] == (set(), set())
+    assert guests not in of[office.bob][1]

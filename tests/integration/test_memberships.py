@@ -1,7 +1,7 @@
 """Who is in a private room of a chat platform is asked when it would be read outside it, and kept for a minute."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from bot.commands.table import run_command
 from composer.errors import Unavailable
 from composer.ingest.rooms import set_room_members
 from composer.model import ConversationKind, Incoming, Place, Trust, Workspace, room_id, user_id
-from composer.ports.memberships import NOWHERE
+from composer.ports.memberships import NOWHERE, RoomsOnPlatform
 from composer.settings import Settings, TenantSettings
 from composer.tasks.signals import end_tasks
 from composer.turn import memberships
@@ -33,13 +33,13 @@ class Platform:
     silent: bool = False
     slow: bool = False
 
-    async def rooms_of(self, workspace: str, person: str) -> Collection[str] | None:
+    async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
         self.asked.append((workspace, person))
         if self.broken is not None:
             raise self.broken
         if self.slow:
             await asyncio.Event().wait()
-        return None if self.silent else [room for who, room in self.inside if who == person]
+        return None if self.silent else RoomsOnPlatform([room for who, room in self.inside if who == person])
 
 
 @pytest.fixture

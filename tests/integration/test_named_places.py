@@ -2,7 +2,7 @@
 commands that many give at once wait for each other, and end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import pytest
@@ -11,6 +11,7 @@ from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import ConversationKind, Incoming, Place, Trust
+from composer.ports.memberships import RoomsOnPlatform
 from composer.settings import Settings
 from tests.support.harness import AppHarness, open_harness
 
@@ -108,8 +109,8 @@ async def present(harness: AppHarness, *present: str | None) -> None:
     """From a minute later on the platform says that these are in the private channel; it says nothing of None."""
 
     class Says:
-        async def rooms_of(self, workspace: str, person: str) -> Sequence[str] | None:
-            return None if None in present else ["den"] if person in present else []
+        async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
+            return None if None in present else RoomsOnPlatform(["den"] if person in present else [])
 
     harness.clock.tick(61)
     harness.app.memberships.serve("slack", Says())

@@ -179,13 +179,65 @@ async def test_no_text_that_waits_is_markup(hub: Hub, alice: Person) -> None:
 
 
 async def test_what_a_guest_of_a_room_wrote_is_theirs_to_see_alone(
-    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+    harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     here, place = harness.workspace(), place_of("general", None, None)
     text = "/nexus remember the vault code is red"
     await run_command(
         harness.app, here, incoming(here, place, "mallory", text, harness.clock.tick(), trust=Trust.GUEST)
     )
-    mallory = Person(client, await cookie_of(harness, "mallory"))
+    mallory, bob = [Person(client, await cookie_of(harness, name)) for name in ("mallory", "bob")]
+    assert decisions(await mallory.page("/waiting")) == []
     assert "vault code" in await mallory.page("/waiting")
-    assert "vault code" not in await alice.page("/waiting")
+    assert "vault code" not in await bob.page("/waiting")
+
+
+async def as_guest(harness: AppHarness, text: str, room: str = "general") -> None:
+    message = incoming(
+        harness.workspace(), place_of(room, None, None), "mallory", text, harness.clock.tick(), trust=Trust.GUEST
+    )
+    await run_command(harness.app, harness.workspace(), message)
+
+
+async def pressed(person: Person, word: str, act: str, **values: str) -> str:
+    """Press a button of the item that has a word; the page that is shown then."""
+    item = next(each for each in (await person.page("/waiting")).split("<li>") if word in each)
+    [address] = set(re.findall(r'action="(/waiting/[0-9a-f-]{36})/accept"', item))
+    answer = await person.press(f"{address}/{act}", **values)
+    assert answer.status_code == 303, answer.text
+    return await person.page(answer.headers["location"])
+
+
+async def test_admins_of_a_room_accept_amend_and_reject_what_guests_wrote_there(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    for name in ("alice", "bob"):
+        await harness.say(name, "good morning", **ROOM)
+    for told in (
+        "remember zqvault is red",
+        "remember zqkey is old",
+        "landmark add zqmoney is mine",
+        "fact set zqday 1",
+    ):
+        await as_guest(harness, f"/nexus {told}")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    before = await alice.page("/waiting")
+    assert "4 things wait for you." in before
+    assert '<b class="count">4</b>' in before
+    assert "zqday = 1" in before
+    ids = re.findall(r'action="(/waiting/[0-9a-f-]{36})/accept"', before)
+    assert "zqvault" not in await bob.page("/waiting"), "who is no admin of the room"
+    for act in ("accept", "reject", "amend"):
+        assert (await bob.press(f"{ids[0]}/{act}", text="zqbob")).status_code == 404
+    assert "Accepted: it is stored for #general." in await pressed(alice, "zqvault", "accept")
+    assert "Rejected: it is erased." in await pressed(alice, "zqkey", "reject")
+    amended = await pressed(alice, "zqmoney", "amend", text="zqmoney goes to the bank")
+    [room] = set(re.findall(r'href="(/rooms/[0-9a-f-]{36})\?view=decisions"', amended))
+    await pressed(alice, "zqday", "amend", text="Friday")
+    shown = [await alice.page(f"{room}?view={view}") for view in ("memories", "decisions", "facts")]
+    assert "zqvault is red" in shown[0]
+    assert "zqkey" not in shown[0]
+    assert "zqmoney goes to the bank" in shown[1]
+    assert "is mine" not in shown[1]
+    assert "Friday" in shown[2]
+    assert "Nothing waits for you." in await alice.page("/waiting")

@@ -163,12 +163,11 @@ ASKED_ELSEWHERE: Final = {
     "entries.get": "tests/deep/property/test_entry_interference.py",
     "entries.versions": "tests/integration/test_entry_routes.py",
     "landmarks.with_words": "tests/deep/property/test_page_interference.py",
-    "landmarks.count_proposed": "tests/integration/test_pages_decisions.py",
     "landmarks.messages": "tests/deep/property/test_page_interference.py",
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
     "messages.opening": "tests/integration/test_follow_ups.py",
-    "quarantine.count_entries": "tests/integration/test_pages_waiting.py",
+    "quarantine.count": "tests/integration/test_pages_waiting.py",
     # Who is known does not change with every row.
     "recall.people": "tests/deep/integration/test_plain_questions.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",

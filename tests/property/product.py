@@ -52,6 +52,7 @@ from composer.model import (
     project_namespace,
     user_id,
 )
+from composer.ports.memberships import RoomsOnPlatform
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
 from composer.repositories.recall import IndexEntry
@@ -179,14 +180,16 @@ class _Source:
     all: Platform
     platform: str
 
-    async def rooms_of(self, workspace: str, person: str) -> list[str] | None:
+    async def rooms_of(self, workspace: str, person: str) -> RoomsOnPlatform | None:
         away = {(here.platform, here.name): fails for here, fails in self.all.outages.items()}
         fails = away.get((self.platform, workspace))
         if fails is not None:
             if fails:
                 raise Unavailable("the platform is away")
             return None
-        return sorted(room for *who, room in self.all.inside if who == [self.platform, workspace, person])
+        return RoomsOnPlatform(
+            sorted(room for *who, room in self.all.inside if who == [self.platform, workspace, person])
+        )
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from typing import Any, Final
 import httpx2
 from fastapi.routing import APIRoute
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from bot.web import app as web
 from bot.web import pages
-from composer.model import Visibility, project_namespace
+from composer.model import Trust, Visibility, project_namespace
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.openid_logins import LoginEntry
 from tests.support.api import bearer, cookie_of, key_of, person
@@ -221,6 +223,17 @@ async def proposal(of: Owner) -> Ids:
     }
 
 
+async def guests_words(of: Owner) -> Ids:
+    """What a guest wrote in a room that they are an admin of."""
+    word, here = of.word(), of.harness.workspace(of.workspace)
+    await of.harness.say(of.name, "good morning", room=word, workspace=of.workspace)
+    text, place = f"/nexus remember {word} waits", place_of(word, None, None)
+    guest = incoming(here, place, f"guest{word}", text, of.harness.clock.tick(), trust=Trust.GUEST)
+    await run_command(of.harness.app, here, guest)
+    item = next(each for each in (await of.person.page("/waiting")).split("<li>") if f"{word} waits" in each)
+    return {"id": re.findall(r"/waiting/([0-9a-f-]{36})/amend", item)[0]}
+
+
 async def opener(of: Owner) -> Ids:
     """A key."""
     await key_of(of.harness, of.name, "claude", workspace=of.workspace)
@@ -401,6 +414,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /tools/browser": Row(),
     "POST /tools/{kind}/{id}/end": Row(of=account),
     "POST /waiting/{id}/accept": Row(of=proposal, form={"project": "<project>"}),
+    "POST /waiting/{id}/amend": Row(of=guests_words, form={"text": "zqamended"}),
     "POST /waiting/{id}/reject": Row(of=proposal, form={"project": "<project>"}),
     "POST /you": Row(form={"zone": "Asia/Tokyo"}),
 }

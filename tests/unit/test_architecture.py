@@ -83,7 +83,6 @@ JUSTIFIED = {
     "Memories.find_nearest": "for the extractor: memories of the scope that it reads",
     "Memories.find_similar": "for the indexer, which merges memories of the same scope; never shown",
     "Messages.on_platform": "ids of messages on the platform, compared with those still there",
-    "MembershipSource.rooms_of": "ids of rooms on the platform, which its person is in",
     "Messages.get": "a turn's own question or reply, by id",
     "Notices.pending": "ids of rooms, and of messages on the platform",
     "People.every_name": "compared with the name that somebody chooses; never shown",

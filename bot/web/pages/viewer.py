@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -20,21 +20,26 @@ from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
 from bot.web.pages.rendering import Chrome, Language, error_page, language_of
 from bot.web.principal import hold_body, known_principal, principal_of
-from bot.web.problems import SENTENCES, RequestRefused, invalid_sentence, status_of
+from bot.web.problems import MAX_FIELD_CHARS, SENTENCES, RequestRefused, status_of
 from bot.web.router import Router
 from composer import visibility
-from composer.entries import listing
 from composer.entries.entries import Writer
 from composer.errors import NexusError
 from composer.model import API, Trust
 from composer.people.credentials.principal import KeyPermission, Principal, Source
-from composer.people.decisions import count_waiting_decisions
+from composer.people.reviewing import count_waiting
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.text.zones import zone_named
 from composer.visibility import EntryAccess, Owned
 
 LOGIN: Final = "/login"
+# What is said of a form or an address that can't be read, by the type of pydantic's error.
+INVALID: Final = {
+    "missing": "Something is missing in what was sent (`{name}`): go back, and fill it in.",
+    "string_too_long": "What stands in `{name}` is too long: it may have {most} characters.",
+    "": "What was sent as `{name}` can't be read: go back, and look at it again.",
+}
 FORM_FIELD: Final = "csrf"
 _STALE_FORM: Final = (
     "This form is not from a page of yours that is open now: load the page again, and send it once more."
@@ -60,11 +65,18 @@ class PageRoute(JsonRoute):
                     return RedirectResponse(LOGIN, 303)
                 return error_page(request, error.status_code, error.detail)
             except RequestValidationError as error:
-                return error_page(request, 422, invalid_sentence(error.errors()))
+                return error_page(request, 422, _invalid(error.errors()[0]))
             except NexusError as error:
                 return error_page(request, status_of(error), str(error) or SENTENCES.get(status_of(error), ""))
 
         return handler
+
+
+def _invalid(error: Mapping[str, Any]) -> str:
+    """The sentence for the first thing that is wrong with a form or an address, with the field's name and never what
+    stands in it."""
+    said, most = INVALID.get(error["type"], INVALID[""]), error.get("ctx", {}).get("max_length", "")
+    return said.format(name=str(error["loc"][-1])[:MAX_FIELD_CHARS], most=most)
 
 
 class UploadRoute(PageRoute):
@@ -143,7 +155,6 @@ class Viewer:
             yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned, presence))
 
     async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned, presence: Presence) -> Chrome:
-        proposed = await count_waiting_decisions(tx, access, presence, self.quarantine, self.call.now)
         found = await tx.own_data.items(owned, ("accounts", "identities"))
         zones = [each["timezone"] for each in found["identities"] if each["timezone"]]
         platforms = sorted({each["platform"] for each in found["identities"]} - {API})
@@ -151,7 +162,7 @@ class Viewer:
             name=access.name,
             organisation=self.principal.tenant,
             admin=any(each["admin"] for each in found["accounts"]),
-            waiting=await listing.count_decidable(tx, access) + proposed,
+            waiting=await count_waiting(tx, access, presence, self.quarantine, self.call.now),
             platforms=platforms,
             zone=self._zone(access.settings.timezone or (zones[0] if zones else None)),
             csrf=self.csrf,

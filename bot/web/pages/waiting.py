@@ -1,5 +1,5 @@
-"""`/waiting`: what tools proposed and which decisions were found, for the person to accept or reject; and what of
-theirs waits for somebody else."""
+"""`/waiting`: what tools and guests wrote and which decisions were found, for the person to accept, amend or reject;
+and what of theirs waits for somebody else."""
 
 import uuid
 from dataclasses import dataclass
@@ -9,35 +9,46 @@ from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.pages.decisions import DecisionAct
-from bot.web.pages.rendering import page
+from bot.web.pages.rendering import fact_value, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
 from composer.errors import NotFound
+from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.model import project_namespace
-from composer.people import decisions
+from composer.people import decisions, reviewing
 from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.places import NamedPlace, named
+from composer.people.reviewing import Verdict
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.quarantine import PendingItem
+from composer.visibility import JoinedRoom
 
 WAITING: Final = "/waiting"
 SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
 STORED: Final = "store"
 ERASED: Final = "erase"
 ACTS: Final = (STORED, ERASED, *DecisionAct)
+# Where what was stored of each kind of item stands in a room and in a project.
+VIEWS: Final = {"memory": "memories", "fact": "facts", "landmark": "decisions"}
 router = PageRouter(WAITING)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What waits for the person to decide, and where it would be filed. `project`: the id of the project that it is
-    for; empty: it is for the person alone."""
+    for, `room` that of the room that it was written in; both empty: it is for the person alone."""
 
     item: PendingItem
     place: NamedPlace
     project: str
+    room: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it says."""
+        return f"{self.item.detail} = {fact_value(self.item.text)}" if self.item.kind == "fact" else self.item.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +66,31 @@ async def show_waiting(
     request: Request,
     viewer: SignedIn,
     done: Annotated[str, Query(max_length=20)] = "",
+    kind: Annotated[str, Query(max_length=20)] = "",
     room: uuid.UUID | None = None,
     project: uuid.UUID | None = None,
 ) -> Response:
-    """What waits: for the person, oldest first, and for others, newest first. `done`: what they have just done here, in
-    a room or a project of theirs."""
+    """What waits: for the person, oldest first, and for others, newest first. `done`: what they have just done here
+    with something of a `kind`, in a room or a project of theirs."""
     now = viewer.call.now
     async with viewer.reading() as reading:
         tx, owned = reading.tx, reading.owned
-        found = await listing.decidable(tx, reading.access)
+        found = await reviewing.waiting_items(tx, reading.access, reading.presence)
         proposed = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
         projects = await tx.own_data.projects(owned) if found else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
-        settled = await _settled(viewer, reading, done, room, project)
+        settled = await _settled(viewer, reading, done, kind, room, project)
     ids = {project_namespace(each.id): str(each.id) for each in reading.access.projects}
-    proposals = [
-        Proposal(item, named(item.namespace, [], projects, owned.users), ids.get(item.namespace, "")) for item in found
-    ]
-    decided_here = {item.id for item in found}
+
+    def proposal(item: PendingItem, room: JoinedRoom | None) -> Proposal:
+        if room is not None:
+            return Proposal(item, NamedPlace("#%(room)s", "", names=(("room", room.name),)), "", str(room.room_id))
+        place = named(item.namespace, [], projects, owned.users)
+        return Proposal(item, place, ids.get(item.namespace, ""))
+
+    proposals = [proposal(each.item, each.room) for each in found]
+    decided_here = {each.item.id for each in proposals}
     others: list[PlacedItem] = [each for each in own.items if each.item.id not in decided_here]
     values: dict[str, Any] = {
         "chrome": reading.chrome,
@@ -89,7 +106,7 @@ async def show_waiting(
 
 
 async def _settled(
-    viewer: Viewer, reading: Reading, act: str, room: uuid.UUID | None, project: uuid.UUID | None
+    viewer: Viewer, reading: Reading, act: str, kind: str, room: uuid.UUID | None, project: uuid.UUID | None
 ) -> Settled | None:
     if act not in ACTS:
         return None
@@ -98,10 +115,10 @@ async def _settled(
             here = await decisions.in_room(
                 reading.tx, reading.access, room, reading.presence, viewer.quarantine, viewer.call.now
             )
-            return Settled(act, f"#{here.name}", f"/rooms/{room}?view=decisions")
+            return Settled(act, f"#{here.name}", f"/rooms/{room}?view={VIEWS.get(kind, 'decisions')}")
         if project is not None:
             place = await decisions.in_project(reading.tx, reading.access, project, viewer.quarantine)
-            view = "entries" if act in (STORED, ERASED) else "decisions"
+            view = VIEWS.get(kind) or ("entries" if act in (STORED, ERASED) else "decisions")
             return Settled(act, place.name, f"/projects/{project}?view={view}")
     except NotFound:
         return None
@@ -113,7 +130,7 @@ async def accept(
     viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
 ) -> Response:
     """Store it, as if its writer had been trusted."""
-    return await _decide(viewer, id, csrf, project, approved=True)
+    return await _decide(viewer, id, csrf, project, Verdict.APPROVE)
 
 
 @router.post("/{id}/reject")
@@ -121,13 +138,35 @@ async def reject(
     viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
 ) -> Response:
     """Erase it: it is not stored."""
-    return await _decide(viewer, id, csrf, project, approved=False)
+    return await _decide(viewer, id, csrf, project, Verdict.REJECT)
 
 
-async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, *, approved: bool) -> Response:
+@router.post("/{id}/amend")
+async def amend(
+    viewer: SignedIn,
+    id: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    text: Annotated[str, Form(max_length=MAX_STATEMENT_CHARS)],
+    project: Annotated[str, Form(max_length=36)] = "",
+) -> Response:
+    """Store other words in its place, those of the person who decides."""
+    return await _decide(viewer, id, csrf, project, Verdict.AMEND, text)
+
+
+async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, verdict: Verdict, text: str = "") -> Response:
     viewer.require_form(csrf)
-    call = viewer.call
-    async with call.writing(project or None, alone=True) as (tx, access):
-        call.erased.append(await listing.decide(tx, access, id, call.now, approved=approved))
+    call, act = viewer.call, ERASED if verdict is Verdict.REJECT else STORED
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     where = f"&project={project}" if project else ""
-    return RedirectResponse(f"{WAITING}?done={STORED if approved else ERASED}{where}", 303)
+    async with call.writing(project or None, alone=True) as (tx, access):
+        try:
+            event = uuid.uuid4().hex
+            found, receipt = await reviewing.decide(tx, access, presence, id, verdict, text, event, call.now)
+            kind = "" if found.item.entry is not None else f"&kind={found.item.kind}"
+            where = kind + (where if found.room is None else f"&room={found.room.room_id}")
+        except NotFound:
+            if verdict is Verdict.AMEND:
+                raise
+            receipt = await listing.decide(tx, access, id, call.now, approved=verdict is Verdict.APPROVE)
+        call.erased.append(receipt)
+    return RedirectResponse(f"{WAITING}?done={act}{where}", 303)

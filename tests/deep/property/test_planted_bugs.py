@@ -8,7 +8,7 @@ import itertools
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -22,6 +22,7 @@ from composer.ingest.recording import Recording
 from composer.layers import semantic
 from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility, room_id
+from composer.ports.memberships import RoomsOnPlatform
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
 from composer.turn import memberships
@@ -205,9 +206,9 @@ def _guests_review_rooms(patch: Patch) -> None:
 def _a_platform_that_fails_says_yes(patch: Patch) -> None:
     original = Memberships._ask
 
-    async def ask(memberships: Memberships, account: ChatAccount) -> Collection[str] | None:
+    async def ask(memberships: Memberships, account: ChatAccount) -> RoomsOnPlatform | None:
         said = await original(memberships, account)
-        return (DEN.name,) if said is None else said
+        return RoomsOnPlatform((DEN.name,)) if said is None else said
 
     patch.setattr(Memberships, "_ask", ask)
 
