@@ -2,11 +2,16 @@
 
 import html
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
+from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from bot.web.pages.assets import ICON, STYLES, address_of
+from bot.web.pages.rendering import Language, language_of
+
+OUTLINE: Final = ' data-variant="outline"'
 
 PAGE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; "
@@ -16,7 +21,7 @@ PAGE_HEADERS: Final = {
     "Referrer-Policy": "same-origin",
 }
 _PAGE: Final = """<!doctype html>
-<html lang="{language}">
+<html lang="{language}" dir="{direction}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
@@ -33,52 +38,66 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-def page(said: str, *body: str, status: int = 200, head: str = "", language: str = "en") -> Response:
-    """A page that says something, in a language. `said` is text; `body` and `head` are HTML, made by the functions
-    below."""
-    styles = "".join(f'<link rel="stylesheet" href="{address_of(name)}">\n' for name in STYLES)
-    text = _PAGE.format(
-        language=language, said=html.escape(said), body="".join(body), head=head, styles=styles, icon=address_of(ICON)
-    )
-    return HTMLResponse(text, status, PAGE_HEADERS)
+@dataclass(frozen=True, slots=True)
+class PlainPages:
+    """Makes plain pages for somebody who reads a language. Every sentence and label is given in English, with its names
+    in it, and told in that language."""
+
+    language: Language
+
+    def page(self, said: str, *body: str, status: int = 200, head: str = "") -> Response:
+        """A page that says something. `body` and `head` are HTML, made by the functions below."""
+        styles = "".join(f'<link rel="stylesheet" href="{address_of(name)}">\n' for name in STYLES)
+        text = _PAGE.format(
+            language=self.language.code,
+            direction=self.language.direction,
+            said=self._told(said),
+            body="".join(body),
+            head=head,
+            styles=styles,
+            icon=address_of(ICON),
+        )
+        return HTMLResponse(text, status, PAGE_HEADERS)
+
+    def button(self, address: str, label: str, **values: str) -> str:
+        """A button that sends values to an address of ours."""
+        return self.form(address, f'<button class="btn">{self._told(label)}</button>\n', **values)
+
+    def form(self, address: str, *inside: str, **values: str) -> str:
+        """A form that sends values to an address of ours, with what is inside it: fields and choices."""
+        hidden = "".join(_hidden(name, value) for name, value in values.items())
+        return f'<form method="post" action="{html.escape(address)}">\n{hidden}{"".join(inside)}</form>\n'
+
+    def field(self, name: str, label: str, value: str, max_chars: int) -> str:
+        """A line of a form that is filled in."""
+        more = f'value="{html.escape(value)}" maxlength="{max_chars}" autocomplete="off" spellcheck="false"'
+        line = f'<input class="input" name="{html.escape(name)}" {more}>'
+        return f'<p><label class="field"><span>{self._told(label)}</span> {line}</label></p>\n'
+
+    def choice(self, name: str, value: str, label: str, *, main: bool = False) -> str:
+        """A button of a form that says which one was pressed; of a page one is the main one."""
+        sent = f'name="{html.escape(name)}" value="{html.escape(value)}"'
+        return f'<button class="btn"{"" if main else OUTLINE} {sent}>{self._told(label)}</button>\n'
+
+    def items(self, said: Iterable[str]) -> str:
+        """A list."""
+        return "<ul>\n" + "".join(f"<li>{self._told(each)}</li>\n" for each in said) + "</ul>\n"
+
+    def link(self, address: str, label: str) -> str:
+        """A link."""
+        return f'<p><a href="{html.escape(address)}">{self._told(label)}</a></p>\n'
+
+    def text(self, said: str) -> str:
+        """A paragraph."""
+        return f"<p>{self._told(said)}</p>\n"
+
+    def _told(self, sentence: str) -> str:
+        return html.escape(self.language.told(sentence))
 
 
-def button(address: str, label: str, **values: str) -> str:
-    """A button that sends values to an address of ours."""
-    return form(address, f'<button class="btn">{html.escape(label)}</button>\n', **values)
-
-
-def form(address: str, *inside: str, **values: str) -> str:
-    """A form that sends values to an address of ours, with what is inside it: fields and choices."""
-    hidden = "".join(_hidden(name, value) for name, value in values.items())
-    return f'<form method="post" action="{html.escape(address)}">\n{hidden}{"".join(inside)}</form>\n'
-
-
-def field(name: str, label: str, value: str, max_chars: int) -> str:
-    """A line of a form that is filled in."""
-    more = f'value="{html.escape(value)}" maxlength="{max_chars}" autocomplete="off" spellcheck="false"'
-    return f'<p><label>{html.escape(label)} <input class="input" name="{html.escape(name)}" {more}></label></p>\n'
-
-
-def choice(name: str, value: str, label: str) -> str:
-    """A button of a form that says which one was pressed."""
-    sent = f'name="{html.escape(name)}" value="{html.escape(value)}"'
-    return f'<button class="btn" data-variant="outline" {sent}>{html.escape(label)}</button>\n'
-
-
-def items(said: Iterable[str]) -> str:
-    """A list."""
-    return "<ul>\n" + "".join(f"<li>{html.escape(each)}</li>\n" for each in said) + "</ul>\n"
-
-
-def link(address: str, label: str) -> str:
-    """A link."""
-    return f'<p><a href="{html.escape(address)}">{html.escape(label)}</a></p>\n'
-
-
-def text(said: str) -> str:
-    """A paragraph."""
-    return f"<p>{html.escape(said)}</p>\n"
+def plain_pages(request: Request) -> PlainPages:
+    """Plain pages in the language of a browser."""
+    return PlainPages(language_of(request))
 
 
 def leading_to(address: str) -> str:

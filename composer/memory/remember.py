@@ -166,7 +166,7 @@ def _statement(text: str, command: str) -> str:
         raise BadInput(f"The text {UNSTORABLE}")
     statement = clean_text(text).strip()
     if not statement:
-        raise BadInput(f"The text is missing. For example: /nexus {command} we ship on Fridays")
+        raise BadInput(f"The text is missing. For example: /nexus {command} we ship on Fridays.")
     if len(statement) > MAX_STATEMENT_CHARS:
         raise BadInput(f"The text has {len(statement):,} characters; the limit is {MAX_STATEMENT_CHARS:,}: shorten it.")
     return mask(statement)

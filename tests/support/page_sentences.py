@@ -30,6 +30,11 @@ MODULES: Final = (
     *(
         "composer/people/credentials/principal.py",
         "composer/people/credentials/sign_in.py",
+        "composer/people/credentials/openid.py",
+        "bot/web/routes/oauth.py",
+        "bot/web/routes/openid.py",
+        "bot/web/oauth/clients.py",
+        "bot/web/oauth/consent.py",
         "composer/stores/database/postgres.py",
         "composer/text/cursors.py",
     ),
@@ -123,17 +128,17 @@ def _all_of(path: Path) -> Iterator[str]:
     left |= {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
     for node in ast.walk(tree):
         if id(node) not in left and isinstance(node, ast.Constant | ast.JoinedStr):
-            yield from (_numbered(each) for each in _texts(node) if _SENTENCE.match(each))
+            yield from (_numbered(each) for each in told_texts(node) if _SENTENCE.match(each))
 
 
 def _of(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS and node.args:
             told = node.args[0] if node.func.id != "RequestRefused" else node.args[-1]
-            yield from filter(_SENTENCE.match, _texts(told))
+            yield from filter(_SENTENCE.match, told_texts(told))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
             if node.targets[0].attr == "failure":  # of an answer
-                yield from filter(_SENTENCE.match, _texts(node.value))
+                yield from filter(_SENTENCE.match, told_texts(node.value))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id.isupper():
             values = [node.value, *getattr(node.value, "elts", ()), *getattr(node.value, "values", ())]
             yield from (_numbered(each) for each in _all_texts(values) if _SENTENCE.match(each))
@@ -142,12 +147,13 @@ def _of(path: Path) -> Iterator[str]:
 def _all_texts(values: list[ast.expr | None]) -> Iterator[str]:
     for value in values:
         if value is not None:
-            yield from _texts(value)
+            yield from told_texts(value)
 
 
-def _texts(told: ast.expr) -> Iterator[str]:
+def told_texts(told: ast.expr) -> Iterator[str]:
+    """The texts that an expression may be, with what is filled in as %(1)s, %(2)s."""
     if isinstance(told, ast.IfExp):
-        yield from (*_texts(told.body), *_texts(told.orelse))
+        yield from (*told_texts(told.body), *told_texts(told.orelse))
     elif isinstance(told, ast.Constant) and isinstance(told.value, str):
         yield told.value
     elif isinstance(told, ast.JoinedStr):

@@ -11,15 +11,18 @@ from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
 from bot.web import operating
+from bot.web.oauth import consent
 from bot.web.pages import rendering
-from bot.web.routes import login
+from bot.web.routes import login, oauth, openid
 from composer.operations import health
 from composer.people import places, readers
-from tests.support.page_sentences import sentences
+from tests.support.page_sentences import sentences, told_texts
 
 PAGES: Final = Path(rendering.__file__).parent
 LANGUAGES: Final = sorted((PAGES / "languages").glob("*.po"))
 NAMES: Final = re.compile(r"%\((\w+)\)s")
+# The functions of PlainPages, and where their text stands.
+PLAIN: Final = {"page": 0, "text": 0, "button": 1, "link": 1, "field": 1, "choice": 2}
 
 
 def _of_templates() -> Iterator[str | tuple[str, str]]:
@@ -85,8 +88,15 @@ def _of_dates() -> Iterator[str]:
     yield from ("Today", "Yesterday")
 
 
-def _of_signing_in() -> Iterator[str]:
-    yield from (login.YES, login.BY_ACCOUNT.format(host="%(1)s"))
+def _of_plain_pages() -> Iterator[str]:
+    """What pages of signing in say: the texts of each call of PlainPages, and constants that are their labels."""
+    for module in (login, oauth, openid, consent):
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PLAIN:
+                for told in node.args[PLAIN[node.func.attr] :][:1]:
+                    yield from filter(str.strip, told_texts(told))
+    yield from (login.YES, login.BY_ACCOUNT.format(host="%(1)s"), *consent.IN_WORDS.values())
+    yield from (text.format(host="%(1)s", name="%(1)s") for text in (consent.LOCAL, consent.LOOKS_LIKE, consent.LEADS))
 
 
 def texts() -> list[str | tuple[str, str]]:
@@ -101,7 +111,7 @@ def texts() -> list[str | tuple[str, str]]:
                 *_of_pairs(),
                 *_of_dates(),
                 *rendering.KINDS,
-                *_of_signing_in(),
+                *_of_plain_pages(),
                 *sentences(),
             )
         )

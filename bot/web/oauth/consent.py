@@ -10,9 +10,9 @@ from typing import Final
 
 from fastapi.responses import Response
 
-from bot.web import plain_pages as pages
 from bot.web.oauth.clients import Client
 from bot.web.oauth.metadata import CONSENT
+from bot.web.plain_pages import PlainPages
 from composer.people.credentials.connected_apps import AuthorizationRequest
 from composer.people.credentials.redirects import host_of, leads_to_loopback
 from composer.settings import is_vendor
@@ -36,6 +36,7 @@ IN_WORDS: Final[Mapping[str, str]] = {
     "teams:read": "read what your teams share",
     "projects:read": "read what is remembered of your projects",
 }
+LEADS: Final = "It leads back to {host}."
 LOCAL: Final = (
     "It leads back to {host}, a program on this computer. Any program here can ask in this name: go on only if you "
     "have just started this yourself."
@@ -68,7 +69,7 @@ def token_of(cookie: str, said: Mapping[str, str], client: Client, asked: Author
     return hmac.new(cookie.encode(), b"nexus consent " + request, hashlib.sha256).hexdigest()
 
 
-def mistake_page(mistake: Mistake) -> Response:
+def mistake_page(pages: PlainPages, mistake: Mistake) -> Response:
     """The page for an app whose request is wrong, with a link that tells the app. It leads nobody there by itself:
     anybody can register an app, and the person has not chosen this one."""
     answer = pages.page(
@@ -87,15 +88,17 @@ def vendor_of(name: str) -> str:
 
 
 def consent_page(
+    pages: PlainPages,
     client: Client,
     asked: AuthorizationRequest,
-    person: str,
+    person: tuple[str, str],
     vendor: str,
     token: str,
     said: Mapping[str, str],
     wrong: str = "",
 ) -> Response:
-    """The page. `person` is whose memory it is about, `vendor` what the field holds, `wrong` what was wrong with it."""
+    """The page. `person` is whose memory it is about, with their tenant; `vendor` what the field holds, `wrong` what is
+    wrong with it."""
     parts = [pages.text(wrong)] if wrong else []
     if client.has_address:
         parts.append(pages.text(f"It is the app described at {client.id}"))
@@ -104,23 +107,28 @@ def consent_page(
     if any(each.isalpha() and not each.isascii() for each in client.name):
         alike = " or ".join(sorted(looks(client.name)))
         parts.append(pages.text(LOOKS_LIKE.format(name=alike)) if alike else "")
-    said_where = LOCAL if leads_to_loopback(asked.redirect_uri) else "It leads back to {host}."
+    said_where = LOCAL if leads_to_loopback(asked.redirect_uri) else LEADS
     parts.append(pages.text(said_where.format(host=host_of(asked.redirect_uri))))
     parts.append(pages.text("It could:"))
     parts.append(pages.items(IN_WORDS[each] for each in asked.permissions))
-    label = "Name it, for your lists and as the tool that its entries come from:"
     kept = {name: said[name] for name in PARAMETERS if name in said}
     parts.append(
         pages.form(
             CONSENT,
-            pages.field("vendor", label, vendor, MAX_VENDOR_CHARS),
-            pages.choice("decision", "allow", "Allow"),
+            pages.field(
+                "vendor",
+                "Name it, for your lists and as the tool that its entries come from:",
+                vendor,
+                MAX_VENDOR_CHARS,
+            ),
+            pages.choice("decision", "allow", "Allow", main=True),
             pages.choice("decision", "deny", "Cancel"),
             **kept,
             token=token,
         )
     )
     parts.append(pages.text("You end it with /nexus keys revoke; /nexus keys list shows it."))
-    answer = pages.page(f"{in_quotes(client.name)} wants to use the memory of {person}.", *parts)
+    name, tenant = person
+    answer = pages.page(f"{in_quotes(client.name)} wants to use the memory of {name} of {tenant}.", *parts)
     answer.headers.update(CONSENT_HEADERS)
     return answer

@@ -12,8 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from bot.web.credentials import cookie_name, is_own_page
 from bot.web.dependencies import Nexus, counted_by_address
-from bot.web.pages.rendering import language_of
-from bot.web.plain_pages import PAGE_HEADERS, button, items, link, page
+from bot.web.plain_pages import PAGE_HEADERS, plain_pages
 from bot.web.principal import Bearer
 from bot.web.problems import documented, header, status_of
 from bot.web.return_cookie import return_address
@@ -51,42 +50,41 @@ signed_in_routes = Router()
 @router.get(LOGIN_PATH, include_in_schema=False)
 async def show_link(request: Request, nexus: Nexus, code: str = "") -> Response:
     """A page that says whom the link signs in, with the button. It changes nothing."""
-    language = language_of(request)
+    pages = plain_pages(request)
     if not code:
-        provider, ways = nexus.app.settings.openid, items(map(language.told, WAYS_TO_LINKS))
+        provider, ways = nexus.app.settings.openid, pages.items(WAYS_TO_LINKS)
         if provider is None:
-            return page(language.told(NO_LINK), ways, status=404, language=language.code)
-        account = link(OPENID_PATH, language.told(BY_ACCOUNT.format(host=provider.host)))
-        return page(language.told(NO_LINK), ways, account, language=language.code)
+            return pages.page(NO_LINK, ways, status=404)
+        return pages.page(NO_LINK, ways, pages.link(OPENID_PATH, BY_ACCOUNT.format(host=provider.host)))
     try:
         person = await person_of_link(nexus.app.database, code, nexus.app.clock.now())
     except NotFound as error:
-        return page(language.told(str(error)), status=404, language=language.code)
+        return pages.page(str(error), status=404)
     name, _, tenant = person.rpartition(" of ")
-    said = language.told(SIGNS_IN.format(name=name, tenant=tenant, days=SESSION_LIFETIME.days))
-    return page(said, button(LOGIN_PATH, language.told(YES), code=code), language=language.code)
+    said = SIGNS_IN.format(name=name, tenant=tenant, days=SESSION_LIFETIME.days)
+    return pages.page(said, pages.button(LOGIN_PATH, YES, code=code))
 
 
 @router.post(LOGIN_PATH, include_in_schema=False)
 async def use_link(request: Request, nexus: Nexus, code: Annotated[str, Form()] = "") -> Response:
     """Sign the browser in, and lead it to a page without the code."""
-    language = language_of(request)
+    pages = plain_pages(request)
     if not is_own_page(request, nexus.app.settings.public_url):
-        return page(language.told(NOT_FROM_LOGIN_PAGE), status=403, language=language.code)
+        return pages.page(NOT_FROM_LOGIN_PAGE, status=403)
     app, browser = nexus.app, request.headers.get("user-agent", "")
     try:
         _, cookie = await sign_in(app.database, code, browser, secrets.token_bytes(SECRET_BYTES), app.clock.now())
     except (NotFound, Refused) as error:
-        return page(language.told(str(error)), status=status_of(error), language=language.code)
+        return pages.page(str(error), status=status_of(error))
     return signed_in_with(request, cookie, app.settings.public_url)
 
 
 @router.get(SIGNED_IN, include_in_schema=False)
-async def signed_in(nexus: Nexus) -> Response:
+async def signed_in(request: Request, nexus: Nexus) -> Response:
     """What is shown once the browser is signed in. It asks nobody."""
-    provider = nexus.app.settings.openid
-    more = "" if provider is None else link(ACCOUNT_PATH, f"Sign in with {provider.host} from now on")
-    return page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.", more)
+    pages, provider = plain_pages(request), nexus.app.settings.openid
+    more = "" if provider is None else pages.link(ACCOUNT_PATH, f"Sign in with {provider.host} from now on")
+    return pages.page("This browser is signed in. /nexus keys list shows it, and /nexus keys revoke ends it.", more)
 
 
 def signed_in_with(request: Request, cookie: str, public_url: str | None) -> Response:

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 
-from bot.web import plain_pages as pages
 from bot.web import return_cookie
 from bot.web.credentials import cookie_name, only_cookie, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
@@ -21,9 +20,10 @@ from bot.web.oauth import metadata
 from bot.web.oauth.clients import Client
 from bot.web.oauth.consent import CONSENT_HEADERS, PARAMETERS, Mistake, consent_page, mistake_page, token_of, vendor_of
 from bot.web.oauth.server import OAuthServer
+from bot.web.plain_pages import PlainPages, leading_to, plain_pages
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
-from bot.web.routes.login import OPENID_PATH
+from bot.web.routes.login import BY_ACCOUNT, OPENID_PATH
 from bot.web.state import WebState
 from composer.errors import BadInput, NexusError
 from composer.people.credentials import connected_apps
@@ -38,7 +38,10 @@ SIGN_IN_FIRST: Final = (
     "An app wants to use your memory. Sign in first: get a link with /nexus login, in a direct message, and open it in "
     "this browser. It leads back here."
 )
-STATE_TOO_LONG: Final = " Then have the app sign in once more: what it sent is too long to be kept."
+SIGN_IN_AND_COME_AGAIN: Final = (
+    "An app wants to use your memory. Sign in first: get a link with /nexus login, in a direct message, and open it in "
+    "this browser. Then have the app sign in once more: what it sent is too long to be kept."
+)
 NOT_FROM_CONSENT_PAGE: Final = "This was not sent by our own page: have the app sign in anew, from its beginning."
 SOMEBODY_ELSE: Final = "This page is shown anew, since it was made for somebody else, or for another request."
 TWICE: Final = "The app names something twice: have it sign in anew, from its beginning."
@@ -88,7 +91,7 @@ async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     await request.body()  # it may take a minute, and who is signed in is asked once all of it is here
     principal = await web_session_of(request, nexus.app)  # of a page of ours alone
     if principal is None:
-        return pages.page(NOT_FROM_CONSENT_PAGE, status=403)
+        return plain_pages(request).page(NOT_FROM_CONSENT_PAGE, status=403)
     sent = await _form(request)
     said = {name: value for name, value in sent.items() if name in PARAMETERS}
     return await _asked(request, nexus, oauth, principal, said, sent)
@@ -123,12 +126,12 @@ async def _asked(
 ) -> Response:
     """The answer to a request of an app: the page, or what leads back. `sent` is the form of that page, with what the
     person has chosen; None before."""
-    handlers = await oauth.handlers()
+    handlers, pages = await oauth.handlers(), plain_pages(request)
     found = await handlers.authorize(request, said)
     if isinstance(found, str):
         return pages.page(found, status=400)
     if isinstance(found, Mistake):
-        return mistake_page(found)
+        return mistake_page(pages, found)
     client, asked = found
     token, vendor, wrong = _token(request, oauth, said, client, asked), None, ""
     if sent is not None and hmac.compare_digest(sent.get("token", "").encode(), token.encode()):
@@ -136,21 +139,21 @@ async def _asked(
     elif sent is not None:
         wrong = SOMEBODY_ELSE
     if vendor is not None and (sent or {}).get("decision") != "allow":
-        return _leading_back(handlers.redirect_url(asked.redirect_uri, said, error="access_denied"), client)
+        return _leading_back(pages, handlers.redirect_url(asked.redirect_uri, said, error="access_denied"), client)
     try:
-        person, before = await _person(nexus, principal, asked)
+        name, before = await _person(nexus, principal, asked)
         if vendor is None and not wrong and before and _is_remembered(request, asked):
             code = await _connected(nexus, oauth, principal, asked, before[0])
             return handlers.redirect(asked.redirect_uri, said, code=code)
         if vendor is not None:
             code = await _connected(nexus, oauth, principal, asked, vendor.strip().lower())
-            return _leading_back(handlers.redirect_url(asked.redirect_uri, said, code=code), client)
+            return _leading_back(pages, handlers.redirect_url(asked.redirect_uri, said, code=code), client)
     except BadInput as error:
         wrong = str(error)
     except NexusError as error:
         return pages.page(str(error), status=status_of(error))
     shown = vendor if vendor is not None else before[0] if before else vendor_of(client.name)
-    return consent_page(client, asked, person, shown, token, said, wrong)
+    return consent_page(pages, client, asked, (name, principal.tenant), shown, token, said, wrong)
 
 
 async def _person(nexus: WebState, principal: Principal, asked: AuthorizationRequest) -> tuple[str, list[str]]:
@@ -160,7 +163,7 @@ async def _person(nexus: WebState, principal: Principal, asked: AuthorizationReq
         await connected_apps.require_may_connect(tx, principal)
         name = (await tx.people.names([principal.user])).get(principal.user, "")
         before = await connected_apps.find_connected(tx, principal, asked, nexus.app.clock.now())
-    return f"{name} of {principal.tenant}", [each.vendor for each in before if each.vendor is not None]
+    return name, [each.vendor for each in before if each.vendor is not None]
 
 
 async def _connected(
@@ -180,18 +183,18 @@ def _is_remembered(request: Request, asked: AuthorizationRequest) -> bool:
 
 
 def _signed_in_first(request: Request, nexus: WebState) -> Response:
-    provider, settings = nexus.app.settings.openid, nexus.app.settings
-    more = "" if provider is None else pages.link(OPENID_PATH, f"Or sign in with {provider.host}")
+    pages, provider, settings = plain_pages(request), nexus.app.settings.openid, nexus.app.settings
+    more = "" if provider is None else pages.link(OPENID_PATH, BY_ACCOUNT.format(host=provider.host))
     answer = pages.page(SIGN_IN_FIRST, more, status=401)
     if not return_cookie.store(answer, request.url.query, settings.public_url):
-        answer = pages.page(SIGN_IN_FIRST.rpartition(" It leads")[0] + STATE_TOO_LONG, more, status=401)
+        answer = pages.page(SIGN_IN_AND_COME_AGAIN, more, status=401)
     answer.headers.update(CONSENT_HEADERS)
     return answer
 
 
-def _leading_back(address: str, client: Client) -> Response:
+def _leading_back(pages: PlainPages, address: str, client: Client) -> Response:
     """A page that leads back to an app at once: a form can't be answered by leading to another site."""
-    answer = pages.page(f"Going back to {client.name}.", pages.link(address, "Go on"), head=pages.leading_to(address))
+    answer = pages.page(f"Going back to {client.name}.", pages.link(address, "Go on"), head=leading_to(address))
     answer.headers.update(CONSENT_HEADERS)
     return answer
 

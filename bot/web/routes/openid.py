@@ -12,11 +12,10 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web import plain_pages as pages
 from bot.web.credentials import cookie_name, is_own_page, only_cookie, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
 from bot.web.openid import FLOW_SECONDS, START_AGAIN, OpenIdProvider
-from bot.web.plain_pages import page
+from bot.web.plain_pages import PAGE_HEADERS, PlainPages, leading_to, plain_pages
 from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
@@ -50,6 +49,7 @@ class _Flow:
     provider: OpenIdProvider
     nexus: WebState
     session: dict[str, Any]
+    pages: PlainPages
 
     def kept(self, answer: Response) -> Response:
         """The answer, with the cookie as it is now."""
@@ -66,7 +66,8 @@ async def _flow(request: Request, nexus: Nexus) -> _Flow:
     """The sign-in that is under way. Raises RequestRefused without a provider."""
     if nexus.openid is None:
         raise RequestRefused(404, NOT_SET)
-    flow = _Flow(nexus.openid, nexus, nexus.openid.unseal(only_cookie(request, _cookie(nexus)[0])))
+    session = nexus.openid.unseal(only_cookie(request, _cookie(nexus)[0]))
+    flow = _Flow(nexus.openid, nexus, session, plain_pages(request))
     request.scope["session"] = flow.session  # where Authlib looks for it
     return flow
 
@@ -84,9 +85,9 @@ async def start(request: Request, flow: Flow) -> Response:
     """Lead the browser to the provider, to sign in."""
     flow.session.clear()
     try:
-        return flow.kept(RedirectResponse(await flow.provider.begin(request), 302, pages.PAGE_HEADERS))
+        return flow.kept(RedirectResponse(await flow.provider.begin(request), 302, PAGE_HEADERS))
     except NexusError as error:
-        return _failed(error)
+        return _failed(flow, error)
 
 
 @router.get(CALLBACK, include_in_schema=False)
@@ -100,9 +101,9 @@ async def come_back(request: Request, flow: Flow) -> Response:
             return flow.kept(await _signed_in(request, flow, account))
     except NexusError as error:
         flow.session.clear()
-        return flow.kept(_failed(error))
+        return flow.kept(_failed(flow, error))
     flow.session |= {WHOSE: whose, FOUND_FIELD: [account.issuer, account.subject, account.name]}
-    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS))
+    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, PAGE_HEADERS))
 
 
 async def _signed_in(request: Request, flow: _Flow, account: OpenIdAccount) -> Response:
@@ -123,10 +124,10 @@ async def show(request: Request, flow: Flow) -> Response:
     """Whose browser this is, which accounts sign them in, and what can be done about that."""
     principal = await web_session_of(request, flow.nexus.app)
     if principal is None:
-        return page(NOT_SIGNED_IN, status=401)
+        return flow.pages.page(NOT_SIGNED_IN, status=401)
     who, app = flow.provider.settings, flow.nexus.app
     if principal.tenant != who.tenant:
-        return page(f"{who.host} signs in people of {who.tenant} alone.", status=403)
+        return flow.pages.page(f"{who.host} signs in people of {who.tenant} alone.", status=403)
     async with app.database.transaction(principal.tenant_id, "read") as tx:
         access = await access_for_reading(
             tx, principal.tenant_id, principal.user, principal.reads_as, principal.permissions
@@ -135,14 +136,15 @@ async def show(request: Request, flow: Flow) -> Response:
     body = []
     account = _found(flow, principal)
     if account is not None:
-        body.append(pages.text(f"Connect {account.name or 'this account'} at {who.host}? It will sign you in here."))
-        body.append(pages.button(CONFIRM_PATH, "Connect it"))
+        known = account.name or "?"
+        body.append(flow.pages.text(f"Connect {known} at {who.host}? It will sign you in here."))
+        body.append(flow.pages.button(CONFIRM_PATH, "Connect it"))
     for login in logins:
-        body.append(pages.text(f"{login.name or 'An account'} at {login.issuer} signs you in."))
-        body.append(pages.button(DISCONNECT_PATH, "Disconnect it", id=str(login.id)))
+        body.append(flow.pages.text(f"{login.name or '?'} at {login.issuer} signs you in."))
+        body.append(flow.pages.button(DISCONNECT_PATH, "Disconnect it", id=str(login.id)))
     if account is None:
-        body.append(pages.button(CONNECT_PATH, f"Connect an account at {who.host}"))
-    return page(f"This browser is signed in as {access.name} of {principal.tenant}.", *body)
+        body.append(flow.pages.button(CONNECT_PATH, f"Connect an account at {who.host}"))
+    return flow.pages.page(f"This browser is signed in as {access.name} of {principal.tenant}.", *body)
 
 
 @router.post(CONNECT_PATH, include_in_schema=False)
@@ -153,10 +155,10 @@ async def go_to_connect(request: Request, flow: Flow) -> Response:
     try:
         address = await flow.provider.begin(request)
     except NexusError as error:
-        return _failed(error)
+        return _failed(flow, error)
     flow.session[WHOSE] = str(principal.id)
-    body = pages.link(address, "Go on")
-    return flow.kept(page(f"Going on to {flow.provider.settings.host}.", body, head=pages.leading_to(address)))
+    body = flow.pages.link(address, "Go on")
+    return flow.kept(flow.pages.page(f"Going on to {flow.provider.settings.host}.", body, head=leading_to(address)))
 
 
 @router.post(CONFIRM_PATH, include_in_schema=False)
@@ -166,13 +168,13 @@ async def confirm(request: Request, flow: Flow) -> Response:
     account, app = _found(flow, principal), flow.nexus.app
     flow.session.clear()
     if account is None:
-        return flow.kept(page(START_AGAIN, status=403))
+        return flow.kept(flow.pages.page(START_AGAIN, status=403))
     try:
         async with app.database.transaction(principal.tenant_id) as tx:
             await openid.connect(tx, principal, account, app.clock.now())
     except NexusError as error:
-        return flow.kept(_failed(error))
-    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS))
+        return flow.kept(_failed(flow, error))
+    return flow.kept(RedirectResponse(ACCOUNT_PATH, 303, PAGE_HEADERS))
 
 
 @router.post(DISCONNECT_PATH, include_in_schema=False)
@@ -186,8 +188,8 @@ async def disconnect(request: Request, flow: Flow, id: Annotated[uuid.UUID, Form
             )
             await openid.disconnect_own(tx, principal, access, id)
     except NexusError as error:
-        return _failed(error)
-    return RedirectResponse(ACCOUNT_PATH, 303, pages.PAGE_HEADERS)
+        return _failed(flow, error)
+    return RedirectResponse(ACCOUNT_PATH, 303, PAGE_HEADERS)
 
 
 async def _own(request: Request, flow: _Flow) -> Principal:
@@ -209,7 +211,7 @@ def _found(flow: _Flow, principal: Principal) -> OpenIdAccount | None:
     return None if found is None or flow.session.get(WHOSE) != str(principal.id) else OpenIdAccount(*found)
 
 
-def _failed(error: NexusError) -> Response:
+def _failed(flow: _Flow, error: NexusError) -> Response:
     """A page that says what went wrong. What is wrong with the settings is for whoever runs Nexus."""
     misconfigured = isinstance(error, Misconfigured)
-    return page(NOT_SET_RIGHT if misconfigured else str(error), status=status_of(error))
+    return flow.pages.page(NOT_SET_RIGHT if misconfigured else str(error), status=status_of(error))
