@@ -3,17 +3,21 @@
 These are read where nothing waits for the database, so every process knows them (composer/ingest/tenants.py).
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Final, get_args
 
 from composer.layers.tenant_settings import Group, Setting, group
 from composer.model import Agent, Trust
 from composer.repositories.operations import Operation
+from composer.settings.agents import PERSONA
 from composer.settings.values import Effort
 from composer.usage.plans import Plan
 
 MAX_PERSONA_CHARS: Final = 4_000
 MAX_MODEL_CHARS: Final = 200
+MAX_FALLBACK_MODELS: Final = 5
+MAX_AGENT_NAME_CHARS: Final = 60
 _EFFORTS: Final = ("", *get_args(Effort))
 
 
@@ -70,18 +74,34 @@ PLAN: Final = group(
     ),
 )
 _OF_MODELS: Final = (
-    Setting("model", "the model that answers", chars=MAX_MODEL_CHARS, operator=True),
+    Setting("model", "the model that answers", chars=MAX_MODEL_CHARS, required=True, operator=True),
     Setting("window", "the context window of the model, in tokens", 1_000, 100_000_000, operator=True),
     Setting("reply_tokens", "how long an answer may be, in tokens", 1, 1_000_000, operator=True),
     Setting("reasoning_effort", "how much the model reasons first", choices=_EFFORTS, operator=True),
+    Setting(
+        "fallback_models",
+        "models that are asked in turn when that one fails",
+        chars=MAX_MODEL_CHARS,
+        most=MAX_FALLBACK_MODELS,
+        operator=True,
+    ),
     Setting("summary_model", "the model of its summaries", chars=MAX_MODEL_CHARS, operator=True),
     Setting("tools", "search and write memory while it answers", flag=True),
     Setting("tool_tokens", "tokens of what it finds so in one prompt", 100, 1_000_000, operator=True),
     Setting("images", "the model is given images", flag=True),
 )
+_NAME: Final = Setting("name", "what people call it", chars=MAX_AGENT_NAME_CHARS, required=True)
 _PERSONA: Final = Setting("persona", "what it is told of itself", chars=MAX_PERSONA_CHARS)
 
 
 def of_agent(configured: Agent) -> Group:
-    """What may be changed of an agent. Of one without a model, which quotes, nothing but what it is told of itself."""
-    return group(f"agents.{configured.slug}.", (_PERSONA, *(_OF_MODELS if configured.model else ())))
+    """What may be changed of an agent. Of one without a model, which quotes, nothing but its name and what it is told
+    of itself."""
+    return group(f"agents.{configured.slug}.", (_NAME, _PERSONA, *(_OF_MODELS if configured.model else ())))
+
+
+def agent_over(configured: Agent, stored: Mapping[str, str]) -> Agent:
+    """An agent with what admins have changed. One that was told nothing of its own but its name is told the new one."""
+    found = of_agent(configured).over(configured, stored)
+    told = found.persona == PERSONA.format(name=configured.name)
+    return replace(found, persona=PERSONA.format(name=found.name)) if told else found

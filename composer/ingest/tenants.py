@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Final, Self
 
 from composer.errors import Unavailable
-from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, QuarantinedWriters, of_agent
+from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, QuarantinedWriters, agent_over
 from composer.layers.semantic import Retrieval
 from composer.model import CONSOLE, Agent, Trust, Workspace, agent_id, tenant_id
 from composer.ports.models import WorkKind
@@ -128,7 +128,7 @@ class TenantDirectory:
         """The agents, with their ids in a tenant: as configured, but for what its admins have changed."""
         if tenant not in self._agents:
             chosen = self._chosen.get(tenant, {})
-            self._agents[tenant] = tuple(of_agent(each).over(each, chosen) for each in self.configured_agents(tenant))
+            self._agents[tenant] = tuple(agent_over(each, chosen) for each in self.configured_agents(tenant))
         return self._agents[tenant]
 
     def configured_agents(self, tenant: uuid.UUID) -> tuple[Agent, ...]:

@@ -20,9 +20,10 @@ Values = TypeVar("Values")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: what it does, and what it takes: one of some `choices`, a text of at most `chars` characters, on or
-    off (`flag`), or else a whole number from `minimum` to `maximum`. `optional`: or none of that (None). `operator`:
-    whoever looks after the installation changes it alone, since it costs them."""
+    """A setting: what it does, and what it takes: one of some `choices`, a text of at most `chars` characters (and at
+    least one, if `required`), at most `most` such texts with commas between them, on or off (`flag`), or else a whole
+    number from `minimum` to `maximum`. `optional`: or none of that (None). `operator`: whoever looks after the
+    installation changes it alone, since it costs them."""
 
     name: str
     help: str
@@ -30,12 +31,20 @@ class Setting:
     maximum: int = 0
     choices: tuple[str, ...] = ()
     chars: int = 0
+    required: bool = False
+    most: int = 0
     flag: bool = False
     optional: bool = False
     operator: bool = False
 
-    def read(self, value: str | int | bool) -> str | int | bool | None:
+    def read(self, value: str | int | bool | list[str]) -> str | int | bool | tuple[str, ...] | None:
         """A value as somebody wrote it, as it is kept. Raises BadInput with a sentence that says which there are."""
+        if self.most:
+            parts = value if isinstance(value, list) else str(value).split(",")
+            texts = tuple(filter(None, (each.strip() for each in parts)))
+            if len(texts) > self.most or any(len(each) > self.chars or "\0" in each for each in texts):
+                raise BadInput(f"{self.name} are at most {self.most} names of at most {self.chars:,} characters.")
+            return texts
         text = str(value)
         if self.optional and text.strip().lower() in ("", UNLIMITED):
             return None
@@ -51,6 +60,8 @@ class Setting:
         if self.chars:
             if len(text) > self.chars or "\0" in text:
                 raise BadInput(f"{self.name} has at most {self.chars:,} characters.")
+            if self.required and not text.strip():
+                raise BadInput(f"{self.name} may not be empty.")
             return text.strip()
         digits = text.replace(",", "").replace("_", "")
         if (
@@ -85,6 +96,7 @@ class Group:
         for name, setting in self.settings.items():
             if (text := stored.get(self.prefix + name)) is not None:
                 value = json.loads(text)
+                value = tuple(value) if isinstance(value, list) else value
                 is_number = setting.maximum and isinstance(value, int)
                 chosen[name] = min(value, setting.maximum) if is_number else value
         return replace(configured, **chosen) if chosen else configured  # type: ignore[type-var]

@@ -6,6 +6,7 @@ import re
 import secrets
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -20,7 +21,8 @@ from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.errors import Refused
-from composer.ingest.tenants import TenantDirectory
+from composer.ingest.chosen_settings import agent_over
+from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.model import Trust
 from composer.people.credentials.openid import OpenIdAccount, sign_in_by_account
 from composer.people.credentials.sign_in import make_login_link
@@ -28,6 +30,7 @@ from composer.repositories.audit import AuditAct
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.operations import Operation
 from composer.settings import AgentSettings, PlanSettings, Settings
+from composer.settings.agents import PERSONA
 from composer.usage.plans import Plan
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model
@@ -506,6 +509,8 @@ async def test_agents_quarantine_and_the_plan_are_changed_over_nexus_toml_and_ba
         for group, name, value in (
             ("agents.nexus", "persona", "You speak of herons."),
             ("agents.nexus", "model", "gpt-9"),
+            ("agents.nexus", "name", "Heron"),
+            ("agents.nexus", "fallback_models", "gpt-8, gpt-7"),
             ("agents.nexus", "tools", "off"),
             ("quarantine", "guest", "off"),
             ("plan", "searches", ""),
@@ -516,18 +521,29 @@ async def test_agents_quarantine_and_the_plan_are_changed_over_nexus_toml_and_ba
         await until(lambda: directory.plan(tenant) == Plan("free", 100, None, {Operation.WRITES: 7}))
         [agent] = directory.agents(tenant)
         assert (agent.persona, agent.model, agent.tools) == ("You speak of herons.", "gpt-9", False)
+        assert (agent.name, agent.fallback_models) == ("Heron", ("gpt-8", "gpt-7"))
+        for name, value in (("name", " "), ("fallback_models", ",".join("abcdef")), ("model", "")):
+            pressed = await root.press("/admin/settings", group="agents.nexus", name=name, value=value)
+            assert pressed.status_code == 422, (name, pressed.text)
         assert directory.quarantine(tenant) == {Trust.TOOL}
         other = await TenantDirectory.load(harness.app.settings, harness.app.database)
         assert other.agents(tenant) == (agent,)
         page = await root.page("/admin/settings")
-        for shown in ("Changed here. In nexus.toml: gpt-4o.", "Changed here. In nexus.toml: 50.", "herons"):
+        for shown in (
+            "Changed here. In nexus.toml: gpt-4o.",
+            "Changed here. In nexus.toml: 50.",
+            "herons",
+            "gpt-8, gpt-7",
+        ):
             assert shown in page, shown
         key = bearer(await key_of(harness, "root"))
-        sent = {"agents": {"nexus": {"model": None, "persona": None}}, "plan": {"writes": None, "entries": "unlimited"}}
+        back = {"model": None, "persona": None, "name": "Ibis", "fallback_models": ["gpt-6"]}
+        sent = {"agents": {"nexus": back}, "plan": {"writes": None, "entries": "unlimited"}}
         found = (await client.patch("/v1/admin/settings", json=sent, headers=key)).json()
         lines = {each["name"]: (each["value"], each["configured"]) for each in found["plan"]}
         assert (lines["entries"], lines["writes"], lines["searches"]) == ((None, 100), (None, None), (None, 50))
         await until(lambda: directory.agents(tenant)[0].model == "gpt-4o")
+        assert (directory.agents(tenant)[0].name, directory.agents(tenant)[0].fallback_models) == ("Ibis", ("gpt-6",))
         for odd in (
             {"agents": {"nexus": {"slug": "x"}}},
             {"agents": {"nexus": {"window": 1}}},
@@ -538,7 +554,7 @@ async def test_agents_quarantine_and_the_plan_are_changed_over_nexus_toml_and_ba
         nobody = {"agents": {"nobody": {"persona": "x"}}}
         assert (await client.patch("/v1/admin/settings", json=nobody, headers=key)).status_code == 404
         acts = [act for act, _, _ in await acts_of(harness) if act.startswith("setting.")]
-        assert (acts.count("setting.set"), acts.count("setting.reset")) == (7, 3)
+        assert (acts.count("setting.set"), acts.count("setting.reset")) == (11, 3)
 
 
 async def test_admins_of_one_organisation_of_several_change_nothing_that_costs_the_operator(settings: Settings) -> None:
@@ -580,3 +596,10 @@ async def test_no_name_is_markup_and_pages_are_german_where_the_browser_is(
         PAGES, ("Zustand", "Personen", "Prüfprotokoll", "Einen Verlauf hereinholen", "Einstellungen"), strict=True
     ):
         assert words in (await root.get(path, **{"Accept-Language": "de"})).text
+
+
+def test_an_agent_that_was_told_its_name_alone_is_told_the_new_one() -> None:
+    given = configured_agent(AgentSettings(persona=PERSONA.format(name="Nexus")), uuid.uuid4())
+    named = agent_over(given, {"agents.nexus.name": '"Heron"'})
+    assert named.persona == PERSONA.format(name="Heron")
+    assert agent_over(replace(given, persona="Be brief."), {"agents.nexus.name": '"Heron"'}).persona == "Be brief."

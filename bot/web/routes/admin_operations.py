@@ -22,7 +22,13 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.entries import RequestBody
 from bot.web.shapes.values import Count, Flag, told
-from composer.ingest.chosen_settings import MAX_MODEL_CHARS, MAX_PERSONA_CHARS, PLAN
+from composer.ingest.chosen_settings import (
+    MAX_AGENT_NAME_CHARS,
+    MAX_FALLBACK_MODELS,
+    MAX_MODEL_CHARS,
+    MAX_PERSONA_CHARS,
+    PLAN,
+)
 from composer.layers.retention_settings import RETENTION
 from composer.layers.retrieval_settings import RETRIEVAL, STRATEGIES
 from composer.layers.tenant_settings import Group
@@ -107,8 +113,8 @@ class ChangedSetting(BaseModel):
     does. `operator`: only an admin of the organisation that looks after the installation changes it."""
 
     name: str
-    value: str | int | bool | None
-    configured: str | int | bool | None
+    value: str | int | bool | list[str] | None
+    configured: str | int | bool | list[str] | None
     what: str
     operator: bool
 
@@ -153,15 +159,22 @@ class PlanUpdate(RequestBody):
     tokens: Annotated[Count, _of(PLAN, "tokens")] | Unlimited | None = Field(default_factory=lambda: None)
 
 
-class AgentUpdate(RequestBody):
-    """What to change of an agent. All but `persona` is there for an agent with a model."""
+ModelName = Annotated[str, Field(max_length=MAX_MODEL_CHARS)]
 
+
+class AgentUpdate(RequestBody):
+    """What to change of an agent. All but `name` and `persona` is there for an agent with a model."""
+
+    name: Annotated[str, Field(max_length=MAX_AGENT_NAME_CHARS)] | None = Field(default_factory=lambda: None)
     persona: Annotated[str, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(default_factory=lambda: None)
-    model: Annotated[str, Field(max_length=MAX_MODEL_CHARS)] | None = Field(default_factory=lambda: None)
+    model: ModelName | None = Field(default_factory=lambda: None)
     window: Annotated[Count, told(minimum=1_000, maximum=100_000_000)] | None = Field(default_factory=lambda: None)
     reply_tokens: Annotated[Count, told(minimum=1, maximum=1_000_000)] | None = Field(default_factory=lambda: None)
     reasoning_effort: Effort | Literal[""] | None = Field(default_factory=lambda: None)
-    summary_model: Annotated[str, Field(max_length=MAX_MODEL_CHARS)] | None = Field(default_factory=lambda: None)
+    fallback_models: Annotated[list[ModelName], Field(max_length=MAX_FALLBACK_MODELS)] | None = Field(
+        default_factory=lambda: None
+    )
+    summary_model: ModelName | None = Field(default_factory=lambda: None)
     tools: Flag | None = Field(default_factory=lambda: None)
     tool_tokens: Annotated[Count, told(minimum=100, maximum=1_000_000)] | None = Field(default_factory=lambda: None)
     images: Flag | None = Field(default_factory=lambda: None)
