@@ -499,3 +499,20 @@ async def test_what_went_wrong_is_said_in_the_language_of_the_reader(
         in (await accepted(client, await invited(root), "...", **{"Accept-Language": "de"})).text
     )
     assert "Du bist hier nicht angemeldet." in (await client.get("/login", headers=german)).text
+
+
+async def test_the_api_makes_that_link_by_the_same_rights(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await admin(harness, client)
+    dana, id = await joined(harness, client, root, "Dana")
+    key, path = bearer(await key_of(harness, "root")), f"/v1/admin/users/{id}/link"
+    assert (await client.post(path, headers=key)).status_code == 403, "a browser is signed in as them"
+    await dana.press("/logout")
+    made = await client.post(path, headers=key | {"Idempotency-Key": "one"})
+    assert made.status_code == 201, made.text
+    assert "as Dana of" in (await client.get("/login", params={"code": made.json()["link"].partition("code=")[2]})).text
+    assert (await client.post(path, headers=key | {"Idempotency-Key": "one"})).status_code == 409, "shown once"
+    others = bearer(await key_of(harness, "alice"))
+    assert (await client.post(path, headers=others)).status_code == 403
+    assert (await client.post(f"/v1/admin/users/{uuid.uuid4()}/link", headers=key)).status_code == 404
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+        assert await tx.audit.find(act=AuditAct.LOGIN_LINK, user=uuid.UUID(id), limit=5)

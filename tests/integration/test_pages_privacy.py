@@ -148,3 +148,18 @@ async def test_more_than_was_shown_is_not_forgotten(harness: AppHarness, alice: 
     assert refused.status_code == 409
     assert "More was stored of you" in refused.text
     assert ("#general", "1 fact, 2 messages", "everyone in the room") in rows(await alice.page("/privacy"))
+
+
+async def test_the_api_says_what_the_page_does(harness: AppHarness, client: httpx2.AsyncClient, alice: Person) -> None:
+    key = bearer(await key_of(harness, "alice"))
+    told = (await client.get("/v1/privacy", headers=key)).json()
+    assert {"place": "#general", "readers": "everyone in the room", "counts": {"message": 1, "fact": 1}} in told[
+        "stored"
+    ]
+    assert (told["opted_out"], told["audit_verified"], told["browsers"]) == (False, None, 1)
+    await harness.app.audit.verify_noted(harness.workspace().tenant_id)
+    told = (await client.get("/v1/privacy", headers=key)).json()
+    assert told["audit_verified"]["whole"] is True
+    assert "ibis" not in str(told)
+    tool = bearer(await key_of(harness, "alice", "claude"))
+    assert (await client.get("/v1/privacy", headers=tool)).status_code == 403

@@ -1,5 +1,6 @@
 """`/v1/admin/users/{user}`: what admins do with the people of their workspace."""
 
+import secrets
 import uuid
 from datetime import datetime
 from typing import Any, Final
@@ -7,25 +8,33 @@ from typing import Any, Final
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict
 
-from bot.web.call import IS_REPLAYED, ONCE, Calling
+from bot.web.call import IS_REPLAYED, ONCE, Calling, Event
 from bot.web.json_answer import json_answer
 from bot.web.principal import Admin
 from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import Flag
+from composer.errors import Conflict
+from composer.model import derived_id
 from composer.people.administration import (
     ManagedPerson,
     PersonOpeners,
+    let_back_in,
     managed_person,
     set_disabled,
     set_tenant_admin,
     sign_out_everywhere,
 )
+from composer.people.credentials.keys import SECRET_BYTES
+from composer.people.credentials.sign_in import SENT_LINK_LIFETIME, login_url
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
 router = Router("/v1/admin/users", tags=["admin"])
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {200: {"headers": ONCE}, **documented(400, 401, 403, 404, 409, 429)}
+LINK_SHOWN_ONCE: Final = (
+    "An earlier request with this idempotency key made the link, which is shown once: make another one."
+)
 
 
 class OpenerFigures(BaseModel):
@@ -46,6 +55,19 @@ class PersonOfWorkspace(BaseModel):
     admin: bool
     disabled_since: datetime | None
     openers: OpenerFigures
+
+
+class SignInLink(BaseModel):
+    """A link that signs somebody in, once. It is shown this once."""
+
+    link: str
+    expires_at: datetime
+
+
+_LINKED: Final[dict[int | str, dict[str, Any]]] = {
+    201: {"description": "The link; it is shown this once", "model": SignInLink},
+    **documented(400, 401, 403, 404, 409, 429),
+}
 
 
 class PersonUpdate(BaseModel):
@@ -104,6 +126,25 @@ async def sign_user_out(_: Admin, call: Calling, user: uuid.UUID) -> Response:
 
     found, repeated = await call.change(change, shown)
     return json_answer(_figures(found), headers=IS_REPLAYED if repeated else None)
+
+
+@router.post(
+    "/{user}/link", summary="Let somebody in again", response_class=Response, status_code=201, responses=_LINKED
+)
+async def link_user(_: Admin, call: Calling, user: uuid.UUID) -> Response:
+    """Make a link that signs in somebody who came by an invitation and has no browser left: once, within an hour; it
+    ends the one before. For who could get in themselves, and for admins, none is made: 403. They see who made it."""
+
+    async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, str]:
+        code = await let_back_in(tx, call.principal, user, secrets.token_bytes(SECRET_BYTES), call.now)
+        return derived_id("link", event.id), code
+
+    async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> str:
+        raise Conflict(LINK_SHOWN_ONCE)
+
+    code, _replayed = await call.once(make, again)
+    link = SignInLink(link=login_url(call.app.settings.web_address, code), expires_at=call.now + SENT_LINK_LIFETIME)
+    return json_answer(link, 201)
 
 
 def _shown(person: ManagedPerson) -> PersonOfWorkspace:

@@ -361,6 +361,10 @@ class AsyncNexus:
         path = f"/v1/projects/{_part(project)}/landmarks/{_part(landmark)}"
         return cast(dict[str, Any], await self.request("PATCH", path, body=values))
 
+    async def privacy(self) -> dict[str, Any]:
+        """GET /v1/privacy: how much is stored of oneself, and when the audit log was last verified."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/privacy"))
+
     async def activity(self) -> list[dict[str, Any]]:
         """GET /v1/activity: what others lately shared, set and decided."""
         return await self._items("/v1/activity")
@@ -476,6 +480,10 @@ class AsyncNexus:
         """PATCH /v1/admin/users/{user}: make somebody an admin, or not."""
         body = {"admin": admin}
         return cast(dict[str, Any], await self.request("PATCH", f"/v1/admin/users/{_part(user)}", body=body))
+
+    async def link_user(self, user: str) -> dict[str, Any]:
+        """POST /v1/admin/users/{user}/link: a link that signs in who came by an invitation and has no browser left."""
+        return cast(dict[str, Any], await self.request("POST", f"/v1/admin/users/{_part(user)}/link"))
 
     async def sign_user_out(self, user: str) -> dict[str, Any]:
         """POST /v1/admin/users/{user}/sign-out: end all keys, apps and browsers of somebody."""
