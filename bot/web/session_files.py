@@ -3,6 +3,7 @@ in memory until the answer is there, and read meanwhile as those of any chat (co
 
 import asyncio
 import mimetypes
+import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,13 @@ UNKNOWN_KIND: Final = (
     "{name} is of a kind that is not read: attach a picture (PNG, JPEG, WebP, GIF), PDF, Word, Excel, PowerPoint, "
     "HTML, a mail or a text."
 )
+NOT_WRITTEN_DOWN: Final = (
+    "{name} is a voice note: here none is written down, since whoever runs Nexus has set no model for that. Write what "
+    "it says."
+)
 TOO_MUCH_HELD: Final = "Too many files wait for their answers: try again in a moment."
 NOT_HELD: Final = "it is kept only until the answer is there; attach it again"
+_AUDIO: Final = re.compile(r"audio/[a-z0-9.+-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +43,17 @@ class SentFile:
     content: bytes
 
 
-def attachments_of(files: Sequence[SentFile]) -> tuple[Attachment, ...]:
-    """Files as a message has them, each with an address of its own. Raises BadInput, with one sentence, for too many or
-    too large ones, and for kinds that are not read."""
+def attachments_of(files: Sequence[SentFile], *, spoken: bool = False) -> tuple[Attachment, ...]:
+    """Files as a message has them, each with an address of its own. `spoken`: voice notes are written down. Raises
+    BadInput, with one sentence, for too many or too large ones, and for kinds that are not read."""
     if len(files) > MAX_FILES:
         raise BadInput(f"At most {MAX_FILES} files are taken with a message.")
     if sum(len(each.content) for each in files) > MAX_FILES_BYTES:
         raise BadInput(f"The files of a message may have {MAX_FILES_BYTES // 1_000_000} MB together.")
-    return tuple(map(_attachment, files))
+    return tuple(_attachment(each, spoken) for each in files)
 
 
-def _attachment(file: SentFile) -> Attachment:
+def _attachment(file: SentFile, spoken: bool) -> Attachment:
     name = shorten(clean_line(PurePosixPath(file.name.replace("\\", "/")).name), MAX_FILE_NAME_CHARS) or "file"
     if not file.content:
         raise BadInput(f"{name} is empty.")
@@ -57,6 +63,10 @@ def _attachment(file: SentFile) -> Attachment:
             raise BadInput(f"{name} has {size / 2**20:.1f} MB: a picture may have {MAX_IMAGE_BYTES // 2**20} MB.")
         return Attachment(name, image.type, size=size, address=address)
     said = file.type.partition(";")[0].strip().lower()
+    if _AUDIO.fullmatch(said):
+        if not spoken:
+            raise BadInput(NOT_WRITTEN_DOWN.format(name=name))
+        return Attachment(name, said, size=size, address=address)
     is_media = said.startswith(("image/", "audio/", "video/"))  # which it is not, or none that is read
     kind = file_kind(name, "" if is_media else said)
     if kind in (None, FileKind.OTHER):

@@ -176,7 +176,7 @@ class ApiSessions:
         Raises as `open_session`, `attachments_of` and `admit`, BadInput for the id of another message, Conflict for
         that of an erased one, and Unavailable.
         """
-        said = replace(said, attachments=attachments_of(files))
+        said = replace(said, attachments=attachments_of(files, spoken=self._app.file_texts.transcribes))
         tenant = owner.workspace.tenant_id
         agents = self._app.directory.agents(tenant)
         async with self._app.database.transaction(tenant) as tx:

@@ -71,12 +71,17 @@ class FileTexts:
         """Load the files of messages that came through `adapter` from `source`."""
         self._sources[adapter] = source
 
+    @property
+    def transcribes(self) -> bool:
+        """Whether what is spoken in voice notes is written down."""
+        return self._meter is not None
+
     def is_unread(self, attached: Attachment, *, spoken: bool = True) -> bool:
         """Whether a file has no text yet, and may get one. `spoken`: voice notes are transcribed."""
         if attached.text or attached.note or not attached.address:
             return False
         if attached.is_audio:
-            return spoken and self._meter is not None
+            return spoken and self.transcribes
         return file_kind(attached.name, attached.type) is not None
 
     def start(

@@ -240,5 +240,10 @@ async def test_beside_an_answer_made_of_nothing_stands_what_its_person_has_elsew
     assert "your DM with @nexus" in shown
     assert "in May" not in shown
     assert not any("7 December" in each for each in model.shown), "the model is not shown it"
-    other = await alice.page(await asked(alice, "why is the sky so blue?"))
+    first = await asked(alice, "why is the sky so blue?")
+    other = await alice.page(first)
     assert "In your memory, but not read here" not in other
+    assert "Nothing that is remembered fitted this question." in other
+    harness.clock.tick(60)
+    again = await alice.page(await asked(alice, "and at night?", first))
+    assert "made of what was said before in this conversation" in again

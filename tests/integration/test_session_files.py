@@ -11,6 +11,7 @@ import pytest
 
 from bot.web.session_files import MAX_FILES_BYTES, SentFile, attachments_of
 from composer.errors import BadInput
+from composer.ingest.file_texts import FileTexts
 from composer.model import API
 from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of
@@ -161,8 +162,22 @@ async def test_names_that_bite_are_shown_as_they_are(alice: Person) -> None:
 def test_a_type_that_a_file_has_not_makes_it_no_picture() -> None:
     (read,) = attachments_of([SentFile("a.txt", "image/png", b"words")])
     assert (read.type, read.is_image) == ("text/plain", False)
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match="no model"):
         attachments_of([SentFile("noise", "audio/mpeg", b"ID3")])
+
+
+def test_a_voice_note_is_taken_where_it_is_written_down() -> None:
+    (note,) = attachments_of([SentFile("note.ogg", "audio/ogg; codecs=opus", b"OggS")], spoken=True)
+    assert (note.type, note.is_audio, note.size) == ("audio/ogg", True, 4)
+
+
+@pytest.mark.parametrize("spoken", [True, False])
+async def test_the_page_says_before_whether_voice_notes_are_taken(
+    harness: AppHarness, alice: Person, monkeypatch: pytest.MonkeyPatch, spoken: bool
+) -> None:
+    monkeypatch.setattr(FileTexts, "transcribes", spoken)
+    shown = await alice.page("/ask")
+    assert ("audio/*" in shown, "what is spoken is written down" in shown) == (spoken, spoken)
 
 
 async def test_what_is_forgotten_takes_its_files_along(

@@ -56,7 +56,6 @@ _NO_HELP: Final[dict[str, Any]] = {
     "chosen": "",
     "is_new": False,
     "to_ask": (),
-    "accepted": ACCEPTED,
 }
 router = PageRouter(ASK)
 asking = PageRouter(ASK, LongFormRoute)
@@ -85,7 +84,7 @@ async def new_conversation(
     """A place for a new question, beside the conversations that there are, with questions that could be asked.
     `project`, `text`: what the form holds at first."""
     async with viewer.reading() as reading:
-        values = await _frame(reading, await _owner(viewer, nexus), None)
+        values = await _frame(viewer, reading, await _owner(viewer, nexus), None)
         values["suggestions"] = await _suggestions(viewer, reading, values["projects"])
         values["is_new"] = not (values["suggestions"] or values["sessions"])
         values["to_ask"] = await admins_to_ask(reading.tx, reading.access) if values["is_new"] else ()
@@ -124,7 +123,7 @@ async def conversation(
     earlier part. `again`: the question of that turn stands in the box, to be changed and asked again."""
     owner = await _owner(viewer, nexus)
     async with viewer.reading() as reading:
-        values = await _frame(reading, owner, session)
+        values = await _frame(viewer, reading, owner, session)
         exchanges, earlier = await _exchanges(reading.tx, owner, values["session"], before)
     asked = next((each.text for each in exchanges if each.turn == again), "") if again is not None else ""
     values |= {"earlier": earlier, "before": before, "asked": asked}
@@ -239,12 +238,14 @@ async def _stream(
                 yield part("parts/ask_ended.html", event=event, view=event.view, elsewhere=elsewhere)
 
 
-async def _frame(reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
+async def _frame(viewer: Viewer, reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
     """What the page shows besides the transcript. Raises NotFound where there is no such conversation."""
     sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
     session = None if chosen is None else await get_session(reading.tx, owner, chosen)
     projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
-    return _NO_HELP | {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects}
+    spoken = viewer.call.app.file_texts.transcribes
+    shown = {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects, "spoken": spoken}
+    return _NO_HELP | shown | {"accepted": f"{ACCEPTED},audio/*" if spoken else ACCEPTED}
 
 
 async def _suggestions(
