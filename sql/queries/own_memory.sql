@@ -19,9 +19,10 @@ text, key, created_at AS at, coalesce(updated_at, created_at) AS updated_at, aut
 tags, false AS pending, trashed_at
 
 -- part: own_memory_others
--- The current facts and landmarks of an account (`owner`) of a person as items, and what of theirs waits for approval. `twins`:
+-- The current facts and landmarks of an account (`owner`) of a person as items, and what of theirs waits for approval; a value
+-- that is a text has no quotes. `twins`:
 -- also landmarks that are listed as the memory of the same words.
-SELECT 'fact' AS kind, id, user_id, namespace, visibility, 'facts' AS shelf, 'fact' AS label, key || ' = ' || value::text AS text,
+SELECT 'fact' AS kind, id, user_id, namespace, visibility, 'facts' AS shelf, 'fact' AS label, key || ' = ' || coalesce(value #>> '{}', 'null') AS text,
        key, valid_from AS at, valid_from AS updated_at, author, origin, ARRAY['*'] AS vendors, ARRAY[]::text[] AS tags,
        false AS pending, NULL::timestamptz AS trashed_at
 FROM facts
@@ -40,7 +41,7 @@ WHERE tenant_id = :tenant_id AND user_id = owner.id AND state <> 'retired'
           AND (m.expires_at IS NULL OR m.expires_at > :now::timestamptz)))
 UNION ALL
 SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
-       CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END, NULL::text, at, at, author, origin, ARRAY['*'],
+       CASE kind WHEN 'fact' THEN detail || ' = ' || coalesce(text::json #>> '{}', 'null') ELSE text END, NULL::text, at, at, author, origin, ARRAY['*'],
        ARRAY[]::text[], true, NULL::timestamptz
 FROM quarantine
 WHERE tenant_id = :tenant_id AND user_id = owner.id AND state = 'pending'
