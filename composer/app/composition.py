@@ -252,8 +252,9 @@ def build_answering(
     documents = DocumentProcesses()
     file_texts = FileTexts(database, documents, metered_speech, indexer.due, base.locks)
     asker = ModelAsker(models.chat, tools, priority)
-    drafter = Drafter(database, reading.composer, asker, ImageLoader(), file_texts)
-    store = AnswerStore(database, base.cache, agent_tokenizer, clock, UsedSources(models.embedder))
+    used_sources = UsedSources(models.embedder)
+    drafter = Drafter(database, reading.composer, asker, ImageLoader(), file_texts, used_sources)
+    store = AnswerStore(database, base.cache, agent_tokenizer, clock, used_sources)
     responder = Responder(database, drafter, store, clock, memberships)
     turns = TurnWorker(
         database,

@@ -1,5 +1,6 @@
 """Store a model's answer: the reply in the message log, with its prompt and its lineage."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from composer.ingest.receive import unnumbered_seq
 from composer.memory.forget import RETRACTED
 from composer.model import Agent, Conversation, Message, Offer, Trust, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
-from composer.ports.models import ChatMessage, Tokenizer, UsageAccount, WorkKind
+from composer.ports.models import ChatMessage, Tokenizer
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
@@ -30,7 +31,7 @@ from composer.turn.sources import (
     source_namespaces,
     used_erased_source,
 )
-from composer.turn.used import UsedSources
+from composer.turn.used import NOTHING_READ, SourceVectors, UsedSources, embedding_account
 
 logger = structlog.get_logger()
 
@@ -46,7 +47,7 @@ class DraftAnswer:
     is known: a fallback model, perhaps. `notices` tell the asker what was written for them while the model answered;
     `notices_without_quotes` say the same without its words, for a failure: that is not in the message log, so
     forgetting does not reach it. `offers` are buttons for the asker. `failure_details` tell those who run Nexus why
-    there is no reply; they are not stored.
+    there is no reply; they are not stored. `reading` finds out, while the model answers, what the prompt's sources say.
     """
 
     composed: ComposedPrompt | None = None
@@ -59,6 +60,7 @@ class DraftAnswer:
     notices_without_quotes: list[str] = field(default_factory=list)
     offers: list[Offer] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
+    reading: asyncio.Task[SourceVectors] | None = None
 
 
 class AnswerStore:
@@ -131,11 +133,12 @@ class AnswerStore:
         """What a reply is made of. It is asked before anything is locked."""
         if draft.composed is None or draft.failure is not None:
             return set()
-        account = UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
         prompt = draft.composed.prompt
         said = without_program(draft.text)
         retold = await self._retold(turn.tenant_id, prompt) if said.strip() else {}
-        return await self._used_sources.find(account, prompt, question, said, retold)
+        known = NOTHING_READ if draft.reading is None else await draft.reading
+        account = embedding_account(turn, agent, question)
+        return await self._used_sources.find(account, prompt, question, said, retold, known)
 
     async def _retold(self, tenant: uuid.UUID, prompt: Prompt) -> dict[str, set[str]]:
         """Earlier answers in a prompt that has their questions too, and all that they were made of, with the ids of

@@ -21,6 +21,7 @@ from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
 from composer.turn.sources import derived_ids, message_and_memory_texts
 from composer.turn.timing import milliseconds, timed
+from composer.turn.used import UsedSources, embedding_account
 
 logger = structlog.get_logger()
 
@@ -42,13 +43,20 @@ class Drafter:
     """Writes drafts. It keeps nothing of one that is finished. Adapters register their image sources in `images`."""
 
     def __init__(
-        self, database: Database, composer: Composer, asker: ModelAsker, images: ImageLoader, file_texts: FileTexts
+        self,
+        database: Database,
+        composer: Composer,
+        asker: ModelAsker,
+        images: ImageLoader,
+        file_texts: FileTexts,
+        used_sources: UsedSources,
     ) -> None:
         self.images = images
         self._database = database
         self._composer = composer
         self._asker = asker
         self._file_texts = file_texts
+        self._used_sources = used_sources
         self._drafting: dict[uuid.UUID, _Drafting] = {}  # by turn
         self._stopped: set[uuid.UUID] = set()  # turns
 
@@ -90,6 +98,9 @@ class Drafter:
             # When the latest messages are too long, they are compacted here. The summary that replaces the oldest of
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
+            assert draft.composed is not None
+            reading = self._used_sources.read(embedding_account(turn, agent, question), draft.composed.prompt)
+            draft.reading = asyncio.create_task(reading)
             delivery.on_start(turn)  # shows that a reply is being written
             await self._ask(request, turn, draft, delivery)
         except asyncio.CancelledError:
@@ -112,6 +123,8 @@ class Drafter:
                 f"by which they find the error in the program's log: {turn.id}"
             )
         finally:
+            if draft.reading is not None and (draft.failure is not None or not draft.text):
+                draft.reading.cancel()
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
         if draft.failure is not None and draft.notices_without_quotes:

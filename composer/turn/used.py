@@ -3,18 +3,18 @@ Forgetting one of them retracts the answer (docs/decisions/0003)."""
 
 import re
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import structlog
 
 from composer.errors import BudgetUsedUp, Unavailable, for_operator
 from composer.layers.relevance import is_small_talk
-from composer.model import Item, Message
-from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors
+from composer.model import Agent, Item, Message, Turn
+from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors, WorkKind
 from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, Prompt
 from composer.text.marks import marks_in, without_marks
 from composer.text.plain_questions import QUESTION_MARKS
@@ -36,11 +36,18 @@ UNSURE: Final = 0.06  # two sources that are nearly as near are both taken
 NO_STATEMENT: Final = 0.15
 MAX_SENTENCES: Final = 40  # of one text that are compared one by one; the rest of it as a whole
 MIN_CLAUSE_WORDS: Final = 3
+SourceVectors: TypeAlias = Mapping[Hashable, Vectors]  # of sources, a row for each sentence
+NOTHING_READ: Final[SourceVectors] = MappingProxyType({})
 NOTHING_RETOLD: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
 _WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
 _CLAUSE_END: Final = re.compile(
     r"[;:,\u2014\u2013]\s|[\uff0c\uff1b\u3001]|\s[-\u2013\u2014]\s|\s(?:and|while|but|und|et|y|e|en|\u0438)\s"
 )
+
+
+def embedding_account(turn: Turn, agent: Agent, question: Message) -> UsageAccount:
+    """For whom the sources of an answer are looked for."""
+    return UsageAccount(turn.tenant_id, WorkKind.EMBEDDING, agent, turn.conversation_id, question.user_id)
 
 
 class UsedSources:
@@ -49,6 +56,15 @@ class UsedSources:
     def __init__(self, embedder: MeteredEmbedder) -> None:
         self._embedder = embedder
 
+    async def read(self, account: UsageAccount, prompt: Prompt) -> SourceVectors:
+        """What the sources of a prompt say, for `find`: while the model answers there is time for it. Nothing where the
+        embedder does not answer: `find` tries again."""
+        items = [item for each in prompt.sections if each.name != MESSAGE for item in each.sources]
+        try:
+            return await self._vectors(account, items)
+        except (Unavailable, BudgetUsedUp):
+            return NOTHING_READ
+
     async def find(
         self,
         account: UsageAccount,
@@ -56,11 +72,12 @@ class UsedSources:
         question: Message,
         answer: str,
         retold: Mapping[str, Collection[str]] = NOTHING_RETOLD,
+        known: SourceVectors = NOTHING_READ,
     ) -> set[uuid.UUID]:
         """The ids of the items that an answer is made of. `retold` are those of which all that they were made of is in
         the prompt as well, with the ids of that: what is said once more comes from there, and from them only where it
-        is like none of it, as in another language. Where the embedder does not answer, or its budget is used up: all
-        that was chosen for the question."""
+        is like none of it, as in another language. `known` is what `read` has brought. Where the embedder does not
+        answer, or its budget is used up: all that was chosen for the question."""
         sources = {item.id: item for each in prompt.sections if each.name != MESSAGE for item in each.sources}
         sources.pop(str(question.id), None)
         found = _cited(prompt, answer) & sources.keys()
@@ -69,7 +86,7 @@ class UsedSources:
         stated = [item for item in sources.values() if found.isdisjoint(retold.get(item.id, ()))]
         if stated and said:
             try:
-                found |= await self._said_in_other_words(account, prompt, question, said, stated, retold)
+                found |= await self._said_in_other_words(account, prompt, question, said, stated, retold, known)
             except (Unavailable, BudgetUsedUp) as error:
                 logger.warning("answer.sources_unknown", error=for_operator(error))
                 found |= {item.id for item in _chosen(prompt)} & sources.keys()
@@ -83,16 +100,17 @@ class UsedSources:
         said: Sequence[str],
         sources: Sequence[Item],
         retold: Mapping[str, Collection[str]],
+        known: SourceVectors,
     ) -> set[str]:
-        chars = sum(len(item.text) + sum(map(len, item.files)) for item in sources)
-        own = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in sources])
         asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
         # A sentence such as "She is, from December on" says what it does together with its question.
         clauses = [clause for sentence in said for clause in _clauses(sentence)]
         texts = [*said, *clauses, *(f"{asked} {sentence}" for sentence in said), asked]
-        vectors = await self._embedder.embed([*texts, *chain.from_iterable(own)], account)
-        likeness = self._embedder.scale.likeness(vectors[: len(texts)] @ vectors[len(texts) :].T)
-        borders = np.cumsum([len(units) for units in own])[:-1]
+        vectors = await self._embedder.embed(texts, account)
+        read = await self._vectors(account, sources, known)
+        own = [read[_said_by(item)] for item in sources]
+        likeness = self._embedder.scale.likeness(vectors @ np.concatenate(own).T)
+        borders = np.cumsum([len(each) for each in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
         alone, of_question = by_source[: len(said) + len(clauses)], by_source[-1]
         # A clause is compared without the question, which is like the sources of the others.
@@ -117,6 +135,19 @@ class UsedSources:
             about = zip(sources, of_question, strict=True)
             found = recalled & {item.id for item, likeness in about if likeness >= MIN_LIKENESS}
         return found
+
+    async def _vectors(
+        self, account: UsageAccount, sources: Sequence[Item], known: SourceVectors = NOTHING_READ
+    ) -> SourceVectors:
+        """The vectors of each source, a row for each of its units."""
+        unread = {_said_by(item): item for item in sources if _said_by(item) not in known}
+        if not unread:
+            return known
+        chars = sum(len(item.text) + sum(map(len, item.files)) for item in unread.values())
+        units = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in unread.values()])
+        vectors = await self._embedder.embed([*chain.from_iterable(units)], account)
+        parts = np.split(vectors, np.cumsum([len(each) for each in units])[:-1])
+        return {**known, **dict(zip(unread, parts, strict=True))}
 
 
 def _best_recalled(prompt: Prompt) -> set[str]:
@@ -160,6 +191,11 @@ def _cited(prompt: Prompt, answer: str) -> set[str]:
 def _chosen(prompt: Prompt) -> list[Item]:
     names = (RECALL, RELATED, TOOLS, EARLIER)
     return [item for section in prompt.sections if section.name in names for item in section.sources]
+
+
+def _said_by(item: Item) -> Hashable:
+    """What the units of a source depend on, and its id."""
+    return item.id, item.text, item.files, item.author, item.by_agent
 
 
 def _units(item: Item) -> list[str]:

@@ -1,5 +1,6 @@
 """An answer goes with the message that it is made of, and not with one that its prompt merely had."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import asyncpg
@@ -137,6 +138,30 @@ async def test_while_the_embedder_does_not_answer_what_was_recalled_counts(
     await harness.change("said", None)
     rows = await raw.fetch("SELECT text FROM messages WHERE agent_id IS NOT NULL ORDER BY seq")
     assert [row["text"] for row in rows] == [RETRACTED, "There is soup."]
+
+
+async def test_what_the_sources_say_is_read_while_the_model_answers_and_not_again_after_it(
+    harness: AppHarness, model: Model, raw: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(harness)
+    model.gate, embed, read = asyncio.Event(), EmbeddingMeter.embed, list[str]()
+
+    async def noted(
+        meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, *, questions: bool = False
+    ) -> Vectors:
+        found = await embed(meter, texts, account, questions=questions)
+        read.extend(text for text in texts if text.endswith(WEDDING))
+        if read and model.gate is not None:
+            model.gate.set()
+        return found
+
+    monkeypatch.setattr(EmbeddingMeter, "embed", noted)
+    model.says = ["She is at a wedding in Portugal."]
+    async with asyncio.timeout(60):  # the model waits for it
+        await harness.ask("carol", "@nexus where does she travel?", **ROOM)
+    assert read == [f"alice: {WEDDING}"]
+    await harness.change("said", None)
+    assert await raw.fetchval("SELECT text FROM messages WHERE agent_id IS NOT NULL") == RETRACTED
 
 
 async def test_what_repeats_a_cited_answer_in_far_words_goes_with_it(
