@@ -26,7 +26,6 @@ from composer.text.plain_questions import (
     Plain,
     asks_what_was_said,
     is_example,
-    may_ask_what_was_said,
     plain_kind,
     topic_terms,
 )
@@ -38,6 +37,7 @@ FIRST_VISIT: Final = timedelta(days=7)  # what somebody missed who never wrote t
 QUESTIONS_OF: Final = timedelta(days=14)
 ANSWERED_WITHIN: Final = timedelta(hours=1)
 MIN_STATEMENT_WORDS: Final = 3
+MAX_NAMING_CHARS: Final = 500  # of a question, in which names are looked for
 TIMES_TOP_K: Final = 3  # a list is longer than what is found for a subject; RECALL has a limit of its own
 _DETAIL_OF: Final[Mapping[Plain, str]] = {Plain.DECISIONS: "decision", Plain.TASKS: "action item"}
 # Asked for whatever else the question names; of the others, a topic is searched for instead.
@@ -70,15 +70,29 @@ class PlainQuestion:
 
 
 async def read_people(recall: Recall, readable: Readable, question: str, until: datetime) -> Mapping[uuid.UUID, str]:
-    """The people whom a question names that may ask what they said, of whom the viewer may read something."""
-    if not may_ask_what_was_said(question):
-        return {}
+    """The people whom a question names, of whom the viewer may read something, with their names."""
     found = _names(question)
     people = await recall.people(readable, found, until)
     matched = {user: frozenset(_WORD.findall(name.lower())) & found for user, name in people.items()}
     return {
         user: people[user] for user, words in matched.items() if not any(words < other for other in matched.values())
     }
+
+
+def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
+    """The words of a question that are of one of some names. One without its capital is so only where the name has none
+    either ("will Mark mark it?"), or where the question has none but at its beginning and it is the name's first word.
+    """
+    words = _WORD.findall(question)
+    careless = not any(word[0].isupper() for word in words[1:])
+    found = set[str]()
+    for parts in map(_WORD.findall, names):
+        told = {part.lower(): part for part in reversed(parts)}
+        for word in words:
+            part = told.get(word.lower())
+            if part and (word[0].isupper() or not part[0].isupper() or (careless and part == parts[0])):
+                found.add(word)
+    return frozenset(word for word in found if word.lower() in _names(question))
 
 
 def kind_of(question: str, agents: Collection[str]) -> Plain | None:

@@ -21,7 +21,7 @@ from composer.text.plain_questions import Plain
 from composer.visibility import Readable
 
 LEAST_SHARE_OF_PEOPLE: Final = 3  # the part of the items, a third, that are theirs of whom it is asked what they said
-MAX_WORDS_COMPARED: Final = 4_000  # of a scope, with the words of a question that it has nowhere
+MAX_WORDS_COMPARED: Final = 2_000  # of a scope, with the words of a question that it has nowhere
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 

@@ -177,9 +177,8 @@ class Recall:
 
     async def words(
         self, readable: Readable, beginnings: Collection[str], limit: int, now: datetime, since: datetime = EARLIEST
-    ) -> dict[str, int]:
-        """The terms that begin with some letters, of what `search` would count, each with how many passages have it:
-        at most `limit`, the most used ones."""
+    ) -> list[str]:
+        """The terms that begin with some letters, of what `search` would find: at most `limit`, in their order."""
         rows = await self._sql.fetch(
             "recall_words",
             **recall_parameters(readable),
@@ -188,7 +187,7 @@ class Recall:
             now=now,
             since=since,
         )
-        return {row["term"]: row["passages"] for row in rows}
+        return [row["term"] for row in rows]
 
     async def latest(
         self,

@@ -4,7 +4,7 @@ Words are compared as search terms, so as stems. A misspelt word often keeps its
 stem may be followed by that.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from composer.text.terms import STOP_WORDS
@@ -40,28 +40,25 @@ def is_swapped_stop_word(term: str) -> bool:
     return any(term[:n] + term[n + 1] + term[n] + term[n + 2 :] in STOP_WORDS for n in range(len(term) - 1))
 
 
-def meant(word: str, known: Mapping[str, int]) -> str | None:
-    """Which of the `known` terms, each with how often it is used, a word stands for: the one with the fewest letters
-    wrong, then with the shortest ending, then the most used one. None if none is like it."""
-    best: tuple[int, int, int, str] | None = None
-    letters = set(word)
-    for term, used in known.items():
+def meant(word: str, known: Collection[str]) -> str | None:
+    """Which of the `known` terms a word stands for: a stem that it begins with, the longest; else the one with the
+    fewest letters wrong, then the first by the alphabet. None if none is like it."""
+    letters, best = set(word), list[tuple[int, str]]()
+    for term in known:
+        if len(term) < MIN_CHARS:
+            continue
         edits = 2 if min(len(term), len(word)) >= TWO_EDITS_CHARS else 1
-        if len(term) < MIN_CHARS or len(term) > len(word) + edits or len(word) > len(term) + MAX_ENDING + edits:
-            continue
-        if len(set(term) - letters) > edits:
-            continue
-        for ending, wrong in enumerate(_distances(term, word)):
-            found = (wrong, ending, -used, term)
-            if wrong <= (0 if ending else edits) and (best is None or found < best):
-                best = found
-    return None if best is None else best[3]
+        if word.startswith(term) and len(word) - len(term) <= MAX_ENDING:
+            best.append((len(word) - len(term) - MAX_ENDING, term))
+        elif abs(len(term) - len(word)) <= edits and len(letters ^ set(term)) <= 2 * edits:
+            wrong = _wrong_letters(term, word)
+            best += [(wrong, term)] if wrong <= edits else []
+    return min(best)[1] if best else None
 
 
-def _distances(term: str, word: str) -> list[int]:
-    """How many letters are wrong in a word, and in it without its last letter, last two and so on up to MAX_ENDING:
-    missing, too much, changed places with the next one (optimal string alignment), or another letter, which counts
-    twice where the two are not alike."""
+def _wrong_letters(term: str, word: str) -> int:
+    """How many letters are wrong in a word: missing, too much, changed places with the next one (optimal string
+    alignment), or another letter, which counts twice where the two are not alike."""
     before, row = list[int](), list(range(len(word) + 1))
     for n, letter in enumerate(term, 1):
         earlier, before, row = before, row, [n]
@@ -71,4 +68,4 @@ def _distances(term: str, word: str) -> list[int]:
             if n > 1 and m > 1 and letter == word[m - 2] and term[n - 2] == other:
                 value = min(value, earlier[m - 2] + 1)
             row.append(value)
-    return row[: -MAX_ENDING - 2 : -1]
+    return row[-1]

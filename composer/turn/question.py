@@ -1,11 +1,12 @@
 """What a question says and asks for: the text to embed, what to search for, and whose words count as its speakers'."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from composer.layers import semantic, working
+from composer.layers.plain import MAX_NAMING_CHARS, words_of_names
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Message
 from composer.ports.models import Vectors
@@ -19,11 +20,12 @@ MAX_QUESTION_CHARS: Final = 20_000  # of a question, that search terms are taken
 @dataclass(frozen=True, slots=True)
 class Participants:
     """Who wrote in a conversation's view when it was last read, the agents apart, and whether several discussions were
-    mixed in it."""
+    mixed in it. `named`: words by which a question names people of whom its viewer may read something."""
 
     people: frozenset[str]
     agents: frozenset[str]
     busy: bool
+    named: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, window: working.Window) -> "Participants":
@@ -37,9 +39,16 @@ NO_PARTICIPANTS: Final = Participants(frozenset(), frozenset(), busy=False)  # o
 
 
 def text_to_embed(question: Message, participants: Participants) -> str:
-    """What is embedded of a question: its text as those who take part would say it of themselves."""
-    people = {question.author, *participants.people}
+    """What is embedded of a question: its text as those who take part, or whom it names, would say it of themselves."""
+    people = {question.author, *participants.people, *participants.named}
     return in_first_person(embedding_text(asked_text(question)), people, participants.agents)
+
+
+def text_naming_people(question: Message, agents: Sequence[Agent]) -> str:
+    """The beginning of a question, in which names are looked for: mentions are as if they were typed, but those of
+    `agents` are left out."""
+    everyone = [name for each in agents for name in (each.name, each.slug)]
+    return without_mentions(with_plain_mentions(asked_text(question)[:MAX_NAMING_CHARS], everyone))
 
 
 def search_query(
@@ -49,15 +58,17 @@ def search_query(
     vector: Vectors | None,
     agents: Sequence[Agent],
     rooms: Mapping[str, frozenset[str]],
+    people: Collection[str] = (),
 ) -> semantic.SearchQuery:
-    """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
-    somebody is to name them; mentions of agents are left out. `agents` are those of the tenant, `rooms` the namespaces
-    of what the viewer may read here, by the names of rooms."""
+    """What to search for. The names of participants and of `people`, whom it names, are left out: in short messages
+    they outweigh what is asked. To mention somebody is to name them; mentions of agents are left out. `agents` are
+    those of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
     names = {question.author, *(message.author for message in recent)}
     everyone = [name for each in agents for name in (each.name, each.slug)]
     text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], everyone)
     named, subject = rooms_named(text, rooms)
-    words = query_terms(without_mentions(subject), names)
+    plain_text = without_mentions(subject)
+    words = query_terms(plain_text, names | words_of_names(people, plain_text))
     return semantic.SearchQuery(
         embedding_text(text),
         vector,

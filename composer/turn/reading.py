@@ -43,7 +43,7 @@ from composer.summaries.compaction import (
 from composer.text.caches import OwnedCache
 from composer.text.dates.periods import asked_periods
 from composer.text.dates.repeats import Repeat
-from composer.text.plain_questions import Plain
+from composer.text.plain_questions import Plain, may_ask_what_was_said
 from composer.text.work import off_loop
 from composer.turn.context import context_section
 from composer.turn.memberships import Memberships
@@ -53,6 +53,7 @@ from composer.turn.question import (
     asked_text,
     search_query,
     speakers_of,
+    text_naming_people,
     text_to_embed,
 )
 from composer.turn.timing import timed
@@ -86,7 +87,8 @@ class _Snapshot:
     """The database as of one moment, opened for one question.
 
     `conversation_only` reads this conversation's namespace and nothing else: what else the viewer may read
-    depends on who speaks in it. `vector` is the question's embedding.
+    depends on who speaks in it. `vector` is the question's embedding, `people` are those whom it names and of whom
+    the viewer may read something, with their names.
     """
 
     tx: Transaction
@@ -94,6 +96,7 @@ class _Snapshot:
     conversation_only: Readable
     window: working.Window
     vector: Vectors | None
+    people: Mapping[uuid.UUID, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +249,7 @@ class Reader:
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
             query = await self._query(request, snapshot, access, readable)
-            query = await _as_plain(tx, query, kind, access, readable, speakers, since, now)
+            query = _as_plain(query, kind, access, readable, speakers, since, snapshot.people)
             in_view = [*(message for message, _ in window.related), *view.messages]
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
             shown = semantic.Shown(in_view, summaries)
@@ -281,7 +284,8 @@ class Reader:
     ) -> semantic.SearchQuery:
         """What to search for."""
         question, agents, rooms = request.message, self._agents(request.tenant_id), rooms_by_name(access, readable)
-        search = partial(search_query, question, request.agent, snapshot.window.recent, snapshot.vector, agents, rooms)
+        recent, vector, people = snapshot.window.recent, snapshot.vector, snapshot.people
+        search = partial(search_query, question, request.agent, recent, vector, agents, rooms, people.values())
         return replace(await off_loop(len(asked_text(question)), search), scale=self._embedder.scale)
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
@@ -294,12 +298,13 @@ class Reader:
         """Open a snapshot of the database, with the question's vector.
 
         In what is embedded "I" stands for participants, because in a short question their names outweigh what is asked.
-        They are known only after the window is read; but no connection may wait for the embedder. So the question is
-        embedded without the names known from the last read; if it has others of those who take part, both steps are
-        repeated. Meanwhile platforms are asked where the asker is, if that matters here.
+        They are known only after the window is read, and so are others whom the question names; but no connection may
+        wait for the embedder. So the question is embedded without the names known from the last read; if it has
+        others, both steps are repeated. Meanwhile platforms are asked where the asker is, if that matters here.
         """
         question, conversation = request.message, request.conversation_id
         remembered = self._participants.get(conversation) or NO_PARTICIPANTS
+        asked = text_naming_people(question, self._agents(request.tenant_id))
         while True:
             text = text_to_embed(question, remembered)
             vector, presence = await asyncio.gather(
@@ -317,10 +322,13 @@ class Reader:
                         question,
                         expect_busy=remembered.busy,
                     )
-                read_now = Participants.of(window)
-                self._participants.put(conversation, read_now)
+                    scope = visibility.readable(access, speakers_of(question, window.recent))
+                    people = await plain.read_people(tx.recall, scope, asked, question.at)
+                seen = Participants.of(window)
+                self._participants.put(conversation, seen)
+                read_now = replace(seen, named=plain.words_of_names(people.values(), asked))
                 if text == text_to_embed(question, read_now):
-                    yield _Snapshot(tx, access, conversation_only, window, vector)
+                    yield _Snapshot(tx, access, conversation_only, window, vector, people)
                     return
             remembered = read_now
 
@@ -376,18 +384,17 @@ def _repeats(repeats: str, access: AccessContext) -> str:
     return repeat.words if alone or not repeat.zone else replace(repeat, zone=_OF_ANOTHER_ZONE).words
 
 
-async def _as_plain(
-    tx: Transaction,
+def _as_plain(
     query: semantic.SearchQuery,
     kind: Plain | None,
     access: AccessContext,
     readable: Readable,
     speakers: Sequence[uuid.UUID],
     since: datetime | None,
-    now: datetime,
+    named: Mapping[uuid.UUID, str],
 ) -> semantic.SearchQuery:
-    """The query with what it asks for as a plain question, if it is one."""
-    people = await plain.read_people(tx.recall, readable, query.about, now)
+    """The query with what it asks for as a plain question, if it is one. `named` are the people whom it names."""
+    people = named if may_ask_what_was_said(query.about) else {}
     kind = plain.kind_with(people.values(), query.about, kind)
     if kind is None and not people:
         return query

@@ -289,20 +289,27 @@ LEFT JOIN LATERAL (
 ORDER BY r.id
 
 -- name: recall_words
--- List the terms of a scope that begin with some letters, the most used ones, with how many passages have them: what a
--- word may stand for that the scope has nowhere. It counts what recall_search does.
-SELECT term, count(*) AS passages FROM unnest(:beginnings::text[]) AS beginning
-CROSS JOIN LATERAL (
-    SELECT term FROM recall_terms
-    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-          AND term >= beginning AND term < beginning || chr(1114111) AND starts_with(term, beginning)
-          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-              :readers::uuid[], :vendor, :rooms::text[])
-          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
-) AS found
-GROUP BY term
-ORDER BY passages DESC, term
-LIMIT :limit
+-- List the terms that begin with some letters, of what recall_search would find in a scope at any time: what a word may
+-- stand for that the scope has nowhere. From each term the index is asked for the next one, so that what counts is how
+-- many words there are, and not how often they were used.
+WITH RECURSIVE words AS (
+    SELECT namespace, beginning,
+           (SELECT min(r.term) FROM recall_terms AS r
+            WHERE r.tenant_id = :tenant_id AND r.namespace = scope.namespace AND r.term >= beginning
+                  AND may_read(r.namespace, r.visibility, r.user_id, r.vendors, :pooled::text[], :visibilities::text[],
+                      :readers::uuid[], :vendor, :rooms::text[])
+                  AND r.at BETWEEN :since AND :now AND (r.expires_at IS NULL OR r.expires_at > :now)) AS term
+    FROM unnest(:namespaces::text[]) AS scope (namespace) CROSS JOIN unnest(:beginnings::text[]) AS beginning
+    UNION ALL
+    SELECT namespace, beginning,
+           (SELECT min(r.term) FROM recall_terms AS r
+            WHERE r.tenant_id = :tenant_id AND r.namespace = words.namespace AND r.term > words.term
+                  AND may_read(r.namespace, r.visibility, r.user_id, r.vendors, :pooled::text[], :visibilities::text[],
+                      :readers::uuid[], :vendor, :rooms::text[])
+                  AND r.at BETWEEN :since AND :now AND (r.expires_at IS NULL OR r.expires_at > :now))
+    FROM words WHERE starts_with(term, beginning)
+)
+SELECT DISTINCT term FROM words WHERE starts_with(term, beginning) ORDER BY term LIMIT :limit
 
 -- name: recall_latest
 -- List the latest items that a viewer may read, newest first, whatever they say: of some `kinds` of the index, memories of

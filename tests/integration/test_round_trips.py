@@ -94,7 +94,7 @@ async def test_a_mention_takes_three_transactions_and_its_indexing_two(
     assert len(transactions) == 2, "index, store the vectors"
 
 
-async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
+async def test_a_mention_takes_six_reads_for_its_answer_two_to_store_it_and_one_to_deliver_it(
     harness: AppHarness, calls: Counter[str]
 ) -> None:
     for _ in range(2):
@@ -109,7 +109,7 @@ async def test_a_mention_takes_five_reads_for_its_answer_two_to_store_it_and_one
     await harness.app.turns.settle()
     received = ["tenant_ensure", "received_known", "messages_append"]
     begun = ["turns_open"]  # earlier questions are answered first
-    composed = ["access_context", "recall_background", "recall_search", "structured_readable"]
+    composed = ["access_context", "recall_people", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
     delivered = ["turn_delivered"]
@@ -156,7 +156,9 @@ async def test_a_conversation_that_is_created_is_not_locked_once_more(receiver: 
     assert (calls["conversations_ensure"], calls["conversations_lock"]) == (1, 0)
 
 
-async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, calls: Counter[str]) -> None:
+async def test_a_prompt_takes_one_statement_for_each_layer_and_one_for_whom_it_names(
+    harness: AppHarness, calls: Counter[str]
+) -> None:
     for text in ("fact set --everywhere --yes timezone CET", "remember --everywhere --yes the deploy is on Friday"):
         await harness.command("bob", f"/nexus {text}", room="general")
     await harness.say("bob", "hello", room="general")
@@ -167,7 +169,7 @@ async def test_a_prompt_takes_one_statement_for_each_layer(harness: AppHarness, 
     wanted, _ = await question(harness.app, here, place, "alice", text, now, top_k=None, id="question")
     calls.clear()
     composed = await harness.app.composer.compose(wanted)
-    statements = ["access_context", "recall_background", "recall_search", "structured_readable"]
+    statements = ["access_context", "recall_people", "recall_background", "recall_search", "structured_readable"]
     assert calls == Counter([*statements, "cache"])
     assert "the deploy is on Friday" in repr(composed.prompt)
     assert "bob's profile" in repr(composed.prompt)
