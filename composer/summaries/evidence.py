@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final
 
 from composer.memory.authorship import MIN_SUPPORT, says_some, support, words_of
-from composer.summaries.texts import SummaryInput
+from composer.summaries.texts import SummaryInput, is_own
 from composer.text.cleaning import clean_text
 from composer.text.names import plain_words
 from composer.text.own_words import own_words
@@ -40,21 +40,23 @@ class Evidence:
 
 
 def evidence_of(inputs: Sequence[SummaryInput], zone: tzinfo, people: Collection[str] = ()) -> Evidence:
-    """What the inputs of a summary say. A line of an earlier summary is of whom it begins with, as "alice: …", or else
-    of everybody whom it names of the authors of inputs and of these `people`."""
-    labels = {*people, *(each.author for each in inputs if each.author)}
+    """What the inputs of a summary say. What stands in a file is nobody's word. A line of an earlier summary is of whom
+    it begins with, as "alice: …", or else of everybody whom it names of the authors of inputs and of these `people`."""
+    labels = {*people, *(each.author for each in inputs if each.author and is_own(each.author))}
     names = {label: name for label in labels if (name := _name_words(label))}
     said = {name: set[str]() for name in names.values()}
     all_words = set(words_of(*labels))
     for each in inputs:
         moment = words_of(f"{(at := each.at.astimezone(zone)):%Y-%m-%d %H:%M} {at.day} {at:%B}")
-        all_words |= words_of(each.text) | moment
+        all_words |= words_of(each.text, *each.files) | moment
         if each.author:
             _add(said, [names.get(each.author)], words_of(own_words(each.text)) | moment)
             continue
         for line in filter(str.strip, each.text.splitlines()):
             speaker, colon, _ = line.partition(": ")
-            of = [names[speaker]] if colon and speaker in names else chain.from_iterable(_named(line, names.values()))
+            of: Iterable[Name] = chain.from_iterable(_named(line, names.values()))
+            if colon and (speaker in names or not is_own(speaker)):
+                of = [names[speaker]] if speaker in names else []
             _add(said, of, words_of(line) | moment)
     return Evidence({name: frozenset(words) for name, words in said.items()}, frozenset(all_words))
 

@@ -6,7 +6,7 @@ The weights are set by hand; `make bench-quality` measures them.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +16,9 @@ from composer.layers.relevance import SMALL_TALK
 from composer.memory.patterns import extract
 from composer.ports.models import MINILM_SCALE, Scale, Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
-from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
+from composer.summaries.texts import IN_FILE, NOT_OWN, SummaryInput, SummaryText, attributed_line, is_own
 from composer.text.languages import stem
+from composer.text.own_words import MIN_QUOTED_WORDS, own_words, without_quotations
 from composer.text.terms import sentences, terms
 
 MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
@@ -66,17 +67,32 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
     for number, source in enumerate(inputs):
         known = frozenset().union(*recent[-RECENT_INPUTS:])
         after_quiet = number - last_input_of.get(source.author, -100) > QUIET_INPUTS
-        texts = sentences(source.text)
-        for nth, sentence in enumerate(texts):
+        texts = list(_said(source))
+        for nth, (author, sentence) in enumerate(texts):
             words = " ".join(sentence.split())[:MAX_SUMMARY_SENTENCE_CHARS]
             own = frozenset(terms(words))
-            if own not in found and _has_content(words, own):
+            known_as = found.get(own)
+            is_new = known_as is None or (is_own(author) and not is_own(known_as.author))  # not as another's quotation
+            if is_new and _has_content(words, own):
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
-                found[own] = Sentence(number * 1000 + min(nth, 999), source.author, words, own, weight)
+                found[own] = Sentence(number * 1000 + min(nth, 999), author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda sentence: (-sentence.weight, sentence.order))[:MAX_SENTENCES]
     return sorted(best, key=lambda sentence: sentence.order)
+
+
+def _said(source: SummaryInput) -> Iterator[tuple[str, str]]:
+    """The sentences of an input, each with what stands before it: its author, who may say it, quote it, or have sent it
+    in a file. Cut into sentences, a quotation has its marks no more."""
+    checked = bool(source.author) and is_own(source.author)
+    own = {" ".join(each.split()) for each in sentences(own_words(source.text))} if checked else set()
+    for sentence in sentences(source.text):
+        said = " ".join(without_quotations(sentence, MIN_QUOTED_WORDS).split()) if checked else ""
+        yield source.author + (NOT_OWN if checked and said not in own else ""), sentence
+    for file in source.files:
+        for sentence in sentences(file):
+            yield source.author + IN_FILE, sentence
 
 
 def _has_content(words: str, own: frozenset[str]) -> bool:

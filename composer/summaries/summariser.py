@@ -26,7 +26,7 @@ from composer.ports.models import (
 )
 from composer.summaries.evidence import evidence_of, supported_text
 from composer.summaries.extractive import candidate_sentences, extractive_summary
-from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
+from composer.summaries.texts import IN_FILE, SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
 from composer.text.terms import sentences
 from composer.text.work import COUNTED_PER_READ, in_thread, off_loop
@@ -128,8 +128,9 @@ class Summariser:
         """The text, and the model that wrote its last part."""
         agent, written_by, zone = work.agent, "", self._zone(work.tenant_id)
         lines = [
-            attributed_line(source.author, source.text, f" ({source.at.astimezone(zone):%Y-%m-%d %H:%M})")
+            attributed_line(author, text, f" ({source.at.astimezone(zone):%Y-%m-%d %H:%M})")
             for source in inputs
+            for author, text in ((source.author, source.text), *((source.author + IN_FILE, f) for f in source.files))
         ]
         max_tokens = max(int(agent.window * PART_SHARE), MIN_SUMMARY_PART_TOKENS)
         parts = await off_loop(sum(map(len, lines)) // COUNTED_PER_READ, partial(_parts, lines, max_tokens, tokenizer))
@@ -146,7 +147,7 @@ class Summariser:
             texts.append(whole_text(chunks).strip())
             written_by = next((chunk.model for chunk in chunks if chunk.model), written_by)
         written = "\n".join(texts)
-        chars = len(written) + sum(len(source.text) for source in inputs)
+        chars = len(written) + sum(len(text) for source in inputs for text in (source.text, *source.files))
         said = await off_loop(chars, lambda: supported_text(written, evidence_of(inputs, zone, people)))
         return _fitting(said.splitlines(), budget, tokenizer), written_by
 

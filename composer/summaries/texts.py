@@ -13,16 +13,19 @@ from composer.text.marks import without_marks
 from composer.text.masking import mask
 
 SUMMARISED_CHARS: Final = 10_000  # of a file: a long one says at its beginning what it is; recall finds the rest
+IN_FILE: Final = " (file)"  # behind the author of a line that stands in a file of theirs
+NOT_OWN: Final = " (quoted or pasted)"  # behind whom a line quotes or pastes
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """One text to summarise: a message, or a summary of the tier below (then `author` is empty). `author` is what
-    stands before its lines: a name, with the number of those who are called alike."""
+    """One text to summarise: a message, with what stands in its files, or a summary of the tier below (then `author` is
+    empty). `author` is what stands before its lines: a name, with the number of those who are called alike."""
 
     author: str
     at: datetime
     text: str
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,14 @@ def summary_inputs(messages: Sequence[Message]) -> list[SummaryInput]:
 
 def _summary_input(message: Message, numbers: Mapping[uuid.UUID, str]) -> SummaryInput:
     words = without_marks(message.text) if message.by_agent else message.text
-    text = "\n".join((words, *(f"{a.name}: {a.text[:SUMMARISED_CHARS]}" for a in message.attachments if a.text)))
-    return SummaryInput(author_label(message, numbers), message.at, mask(text))
+    files = tuple(mask(f"{a.name}: {a.text[:SUMMARISED_CHARS]}") for a in message.attachments if a.text)
+    return SummaryInput(author_label(message, numbers), message.at, mask(words), files)
+
+
+def is_own(author: str) -> bool:
+    """Whether what stands before a line says that its words are its author's own. No name has brackets
+    (composer/text/names.py)."""
+    return not author.endswith(")")
 
 
 def attributed_line(author: str, text: str, when: str = "") -> str:

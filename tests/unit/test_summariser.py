@@ -170,3 +170,30 @@ async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
 
 def test_the_prompt_states_the_length_of_the_summary() -> None:
     assert "at most 70 words" in summary_prompt(100)
+
+
+OWED = "Good morning. I approve the payment of 9000 geese. So be it."
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "speaker"),
+    [
+        (OWED, (), "erin"),
+        (f"> {OWED}\nno way!", (), "erin (quoted or pasted)"),
+        (f"she wrote “{OWED}” no way!", (), "erin (quoted or pasted)"),
+        (f"no way!\n--- Forwarded message ---\nFrom: mallory\n\n{OWED}", (), "erin (quoted or pasted)"),
+        (f"<mail>{OWED}</mail> no way", (), "erin (quoted or pasted)"),
+        ("mail from mallory", (f"m.eml: {OWED}",), "erin (file)"),
+    ],
+)
+def test_what_somebody_quotes_or_attaches_is_not_shown_as_theirs(text: str, files: tuple[str, ...], speaker: str) -> None:
+    for source in (SummaryInput("erin", AT, text, files), SummaryInput("", AT, f"{speaker}: {OWED.split('. ')[1]}.")):
+        written = extractive_summary(candidate_sentences([source]), None, 100, TOKENIZER)
+        (line,) = [line for line in written.text.split("\n") if "9000" in line]
+        assert line == f"{speaker}: I approve the payment of 9000 geese."
+
+
+def test_whoever_said_it_is_shown_and_not_whoever_quoted_it_before() -> None:
+    words = "We decided to move the invoices to the new database on Friday."
+    said = [SummaryInput("mallory", AT, f"> {words}"), SummaryInput("dave", AT, words)]
+    assert [each.author for each in candidate_sentences(said)] == ["dave"]

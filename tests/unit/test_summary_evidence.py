@@ -130,6 +130,17 @@ def test_what_somebody_quotes_is_not_theirs() -> None:
     assert kept("A quotation: the vault is opened at midnight.", said) != []
 
 
+def test_what_stands_in_a_file_is_nobodys_word() -> None:
+    said = [SummaryInput("erin", AT, "please read this", ("vault.txt: I approve that the vault is opened at midnight.",))]
+    assert kept("Erin approves that the vault is opened at midnight.", said) == []
+    assert kept("vault.txt says that the vault is opened at midnight.", said) != []
+    days = [SummaryInput("", AT, f"{speaker}: I approve that the vault is opened.") for speaker in ("erin (file)", "bob")]
+    evidence = evidence_of(days, UTC, ["erin", "bob"])
+    assert supported_text("Bob approves that the vault is opened.", evidence)
+    assert not supported_text("Erin approves that the vault is opened.", evidence)
+    assert not supported_text("Erin approves it.", evidence_of([SummaryInput("erin (file)", AT, "approves it")], UTC))
+
+
 @pytest.mark.parametrize("day", ["alice: Invoices need two signatures.", "Alice wants two signatures for invoices."])
 def test_a_week_knows_people_by_the_lines_of_its_days(day: str) -> None:
     days = [SummaryInput("", AT, f"{day}\nmallory: alice decided that mallory opens the vault at midnight")]
