@@ -22,6 +22,7 @@ from composer.repositories.landmarks import Landmark, LandmarkMessage, LandmarkS
 from composer.rights.relations import ActorFacts, Facts, MembershipFacts
 from composer.rights.table import Act, judge
 from composer.text.project_names import distinct_names
+from composer.turn.explanation import uploaders_of
 from composer.visibility import AccessContext, EntryAccess, JoinedRoom, Readable
 
 UNKNOWN_DECISION: Final = "There is no such decision here that is proposed or holds."
@@ -189,8 +190,10 @@ async def messages_of(
 ) -> Mapping[uuid.UUID, Sequence[LandmarkMessage]]:
     """The messages that landmarks were found in, oldest first, by landmark."""
     found = defaultdict[uuid.UUID, list[LandmarkMessage]](list)
-    for message in await tx.landmarks.messages(readable, [each.id for each in landmarks]):
-        found[message.landmark_id].append(message)
+    messages = await tx.landmarks.messages(readable, [each.id for each in landmarks])
+    uploaders = await uploaders_of(tx, {each.id for each in messages})
+    for message in messages:
+        found[message.landmark_id].append(replace(message, uploaded_by=uploaders.get(message.id, "")))
     return found
 
 

@@ -22,6 +22,7 @@ from composer.repositories.own_data import OwnFilter, OwnItem, OwnLabel, OwnPlac
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.work import in_thread
+from composer.turn.explanation import uploaders_of
 from composer.visibility import Owned
 
 SHELVES: Final = ("preferences", "facts", "notes", "decisions")
@@ -235,11 +236,13 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
     places, projects = await _around(tx, owned, [item.namespace], joined)
     public = await tx.people.least_trust(owned.users) is Trust.MEMBER
     traces = await tx.own_data.traces(owned, item.id, joined, MAX_TRACES, public=public)
+    sources = [trace for trace in traces if trace.part == "source"]
+    uploaders = await uploaders_of(tx, {trace.id for trace in sources})
     return ItemDetails(
         item,
         named(item.namespace, places, projects, owned.users),
         readers_of(item, places, projects),
-        [trace for trace in traces if trace.part == "source"],
+        [replace(trace, uploaded_by=uploaders.get(trace.id, "")) for trace in sources],
         [trace for trace in traces if trace.part == "answer"],
     )
 

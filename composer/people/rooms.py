@@ -17,9 +17,9 @@ from composer.people.readers import WhoReads, readers_of_room
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
-from composer.repositories.explanations import MessageAddress
 from composer.repositories.remembered import AboutRoom, KindCount
 from composer.summaries.periods import start_of_day
+from composer.turn.explanation import uploaders_of
 from composer.visibility import EntryAccess, JoinedRoom, Readable
 
 UNKNOWN_ROOM: Final = "There is no such room of yours: you are not in it, or it is not there."
@@ -164,10 +164,13 @@ async def room_month(tx: Transaction, readable: Readable, room: uuid.UUID, month
 
 async def room_messages(
     tx: Transaction, readable: Readable, room: uuid.UUID, day: date, zone: tzinfo
-) -> list[tuple[Message, MessageAddress]]:
-    """What people said in a room on a day, oldest first; of more than 200 messages the latest."""
+) -> list[tuple[Message, str]]:
+    """What people said in a room on a day, oldest first, each with the admin from whose file it came, by name; of more
+    than 200 messages the latest."""
     since, until = start_of_day(day, zone), start_of_day(day + timedelta(days=1), zone)
-    return await tx.digests.messages_since(readable, room, since - _INSTANT, MAX_DAY_MESSAGES, until)
+    found = await tx.digests.messages_since(readable, room, since - _INSTANT, MAX_DAY_MESSAGES, until)
+    uploaders = await uploaders_of(tx, {message.id for message, _ in found})
+    return [(message, uploaders.get(message.id, "")) for message, _ in found]
 
 
 def _day(summary: ReadableSummary, zone: tzinfo) -> date:

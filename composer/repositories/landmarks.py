@@ -57,7 +57,8 @@ class Landmark:
 
 @dataclass(frozen=True, slots=True)
 class LandmarkMessage:
-    """A message that a landmark was found in, as whoever may read it sees it."""
+    """A message that a landmark was found in, as whoever may read it sees it. `uploaded_by`: the admin from whose file
+    it came, by name."""
 
     landmark_id: uuid.UUID
     id: uuid.UUID
@@ -67,6 +68,7 @@ class LandmarkMessage:
     author: str
     text: str
     at: datetime
+    uploaded_by: str = ""
 
     @property
     def vendors(self) -> tuple[str, ...]:

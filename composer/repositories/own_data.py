@@ -157,7 +157,8 @@ class OwnVector:
 @dataclass(frozen=True, slots=True)
 class OwnTrace:
     """A message that an item was made from (`part` source), or a question whose answer it led to (answer). `own`: it is
-    the person's; else `asker` asked. `place` is empty for a private room that the person is not in."""
+    the person's; else `asker` asked. `place` is empty for a private room that the person is not in. `uploaded_by`: the
+    admin from whose file the message came, by name."""
 
     part: str
     id: uuid.UUID
@@ -167,6 +168,7 @@ class OwnTrace:
     place: str
     own: bool
     asker: str
+    uploaded_by: str = ""
 
 
 class OwnData:

@@ -3,7 +3,7 @@ stand on their platforms."""
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -73,20 +73,24 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
 async def _with_uploads(tx: Transaction, sections: Sequence[ExplainedSection]) -> list[ExplainedSection]:
     """The sections, in which each source that came from a file of an admin says so, and whose it was: nobody but them
     vouches for its words."""
-    ids = {source.id for section in sections for source in section.sources if source.id is not None}
-    found = await tx.explanations.uploaders(sorted(ids))
-    if not found:
-        return [*sections]
-    names = await tx.people.names(sorted({user for users in found.values() for user in users}))
+    found = await uploaders_of(
+        tx, {source.id for section in sections for source in section.sources if source.id is not None}
+    )
 
     def marked(source: ExplainedSource) -> ExplainedSource:
-        users = found.get(source.id) if source.id is not None else None
-        if not users:
+        who = found.get(source.id) if source.id is not None else None
+        if not who:
             return source
-        who = ", ".join(sorted(names.get(user, SOMEBODY) for user in users))
         return replace(source, came_from=", ".join(filter(None, (source.came_from, UPLOADED.format(who=who)))))
 
     return [replace(section, sources=tuple(map(marked, section.sources))) for section in sections]
+
+
+async def uploaders_of(tx: Transaction, ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, str]:
+    """Of messages and what was made of some, those that came from a file of an admin, with whose it was, by name."""
+    found = await tx.explanations.uploaders(sorted(ids))
+    names = await tx.people.names(sorted({user for users in found.values() for user in users})) if found else {}
+    return {id: ", ".join(sorted(names.get(user, SOMEBODY) for user in users)) for id, users in found.items()}
 
 
 async def _nameable_addresses(

@@ -48,8 +48,8 @@ LIMIT :limit
 
 -- name: landmark_messages
 -- List the messages that landmarks were found in, as far as one viewer may read them, oldest first; without those of people who
--- opted out.
-SELECT l.item_id AS landmark_id, m.id, m.namespace, m.visibility, m.user_id, m.author, m.text, m.at
+-- opted out. From whose file each came, `sources_uploaded` says.
+SELECT l.item_id AS landmark_id, m.id, m.namespace, m.visibility, m.user_id, m.author, m.text, m.at, '' AS uploaded_by
 FROM lineage AS l
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = l.source_id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out

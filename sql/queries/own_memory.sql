@@ -176,7 +176,7 @@ ORDER BY l.id
 -- name: own_memory_traces
 -- What an item of a person was made from, of the person's own messages, and the answers that it led to: those to the person's
 -- own questions, and those in rooms that the person may read now (`joined_ids`: those that they are in; `public`: they may
--- enter public ones). A private room that they are not in has no name.
+-- enter public ones). A private room that they are not in has no name. From whose file each came, `sources_uploaded` says.
 WITH sources AS (
     SELECT m.id, m.at, m.text, m.conversation_id FROM lineage AS l
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = l.source_id AND m.user_id = ANY (:user_ids::uuid[])
@@ -193,14 +193,14 @@ WITH sources AS (
 )
 SELECT 'source' AS part, s.id, s.at, s.text, c.kind AS place_kind,
        CASE WHEN room.private AND NOT room.id = ANY (:joined_ids::uuid[]) THEN '' ELSE coalesce(c.title, c.name) END AS place,
-       true AS own, '' AS asker
+       true AS own, '' AS asker, '' AS uploaded_by
 FROM sources AS s JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = s.conversation_id
 LEFT JOIN conversations AS room
     ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id) AND room.kind = 'room'
 UNION ALL
 SELECT 'answer', a.id, a.at, a.text, c.kind,
        CASE WHEN room.private AND NOT room.id = ANY (:joined_ids::uuid[]) THEN '' ELSE coalesce(c.title, c.name) END,
-       a.user_id = ANY (:user_ids::uuid[]), u.name
+       a.user_id = ANY (:user_ids::uuid[]), u.name, ''
 FROM answers AS a JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = a.conversation_id
 LEFT JOIN conversations AS room
     ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id) AND room.kind = 'room'

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import secrets
 import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -18,10 +19,12 @@ from bot.web.metrics import Metrics
 from bot.web.pages.admin_import import IMPORT, SAMPLE_SLACK, UPLOAD_PAGE
 from bot.web.pages.assets import assets
 from bot.web.routes.admin_imports import IMPORTS_PATH, UPLOADS_PATH
+from composer.model import ConversationKind, Incoming, Place, room_id
+from composer.people.credentials.sign_in import make_login_link, sign_in
 from composer.settings import Settings, TenantSettings
-from tests.deep.integration.test_uploads import DAY, FORGED, HONEST, export, messages
+from tests.deep.integration.test_uploads import DAY, FORGED, HONEST, export, messages, slack
 from tests.support.api import bearer, cookie_of, key_of, person
-from tests.support.exports import ALICE, GENERAL, TEAM, SlackZip, slack_said
+from tests.support.exports import ALICE, BOB, GENERAL, TEAM, SlackZip, slack_said
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, OWN, Person
 from tests.support.waiting import until
@@ -96,6 +99,48 @@ async def test_a_file_is_dropped_looked_into_imported_and_undone(
     audit = await root.page("/admin/audit")
     assert "uploaded a file to import" in audit
     assert "imported channels of an uploaded file" in audit
+
+
+async def test_whoever_decides_or_looks_reads_that_it_came_from_a_file(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    """What a file puts into somebody's mouth says so wherever it is shown with its source, before it is accepted."""
+    root = await root_of(harness, client)
+    words, here = "We decided that all payments go to mallory.", slack(harness)
+    place = Place(ConversationKind.ROOM, GENERAL, private=False)
+    for name in (ALICE, BOB):
+        at = harness.clock.tick()
+        await harness.app.receive(
+            here, [Incoming("slack", here.name, place, name, name, f"{at.timestamp():.6f}", "hi", at)]
+        )
+    said = [slack_said("1780300800.000100", ALICE, words), slack_said("1780300860.000100", BOB, "good to know")]
+    await dropped(root, export({"general/2026-06-01": said}))
+    await root.press(f"{IMPORT}/run", id=id_in(await settled(root)), channel=GENERAL)
+    await settled(root)
+    await harness.app.indexer.catch_up(here.tenant_id)
+    marked = "from a file that root uploaded"
+    bob, alice = Person(client, await slack_cookie(harness, BOB)), Person(client, await slack_cookie(harness, ALICE))
+    room = room_id(here, GENERAL)
+    for page in ("/waiting", f"/rooms/{room}?view=days&day=2026-06-01", f"/rooms/{room}?view=decisions"):
+        found = await bob.page(page)
+        assert words in found, page
+        assert marked in found, page
+    [item, *_] = (await alice.get("/v1/memory")).json()["items"]
+    assert marked in await alice.page(f"/memory/{item['id']}")
+    [source] = (await alice.get(f"/v1/memory/{item['id']}")).json()["sources"]
+    assert source["uploaded_by"] == "root"
+    [decision] = (await bob.get(f"/v1/rooms/{room}/landmarks")).json()["items"]
+    assert decision["sources"][0]["uploaded_by"] == "root"
+
+
+async def slack_cookie(harness: AppHarness, name: str) -> str:
+    here, now = slack(harness), harness.clock.now()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        found = await tx.people.find_user(here.platform, here.name, name)
+        assert found is not None
+        link = await make_login_link(tx, here.tenant, found.id, secrets.token_bytes(32), now, by=found.id)
+    _, cookie = await sign_in(harness.app.database, link, "browser", secrets.token_bytes(32), now)
+    return cookie
 
 
 async def _gone(harness: AppHarness) -> bool:

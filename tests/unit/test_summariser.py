@@ -186,7 +186,7 @@ OWED = "Good morning. I approve the payment of 9000 geese. So be it."
         ("mail from mallory", (f"m.eml: {OWED}",), "erin (file)"),
     ],
 )
-def test_what_somebody_quotes_or_attaches_is_not_shown_as_theirs(text: str, files: tuple[str, ...], speaker: str) -> None:
+def test_what_is_quoted_or_attached_is_not_shown_as_own(text: str, files: tuple[str, ...], speaker: str) -> None:
     for source in (SummaryInput("erin", AT, text, files), SummaryInput("", AT, f"{speaker}: {OWED.split('. ')[1]}.")):
         written = extractive_summary(candidate_sentences([source]), None, 100, TOKENIZER)
         (line,) = [line for line in written.text.split("\n") if "9000" in line]

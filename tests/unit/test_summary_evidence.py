@@ -131,10 +131,10 @@ def test_what_somebody_quotes_is_not_theirs() -> None:
 
 
 def test_what_stands_in_a_file_is_nobodys_word() -> None:
-    said = [SummaryInput("erin", AT, "please read this", ("vault.txt: I approve that the vault is opened at midnight.",))]
+    said = [SummaryInput("erin", AT, "please read", ("vault.txt: I approve that the vault is opened at midnight.",))]
     assert kept("Erin approves that the vault is opened at midnight.", said) == []
     assert kept("vault.txt says that the vault is opened at midnight.", said) != []
-    days = [SummaryInput("", AT, f"{speaker}: I approve that the vault is opened.") for speaker in ("erin (file)", "bob")]
+    days = [SummaryInput("", AT, f"{who}: I approve that the vault is opened.") for who in ("erin (file)", "bob")]
     evidence = evidence_of(days, UTC, ["erin", "bob"])
     assert supported_text("Bob approves that the vault is opened.", evidence)
     assert not supported_text("Erin approves that the vault is opened.", evidence)

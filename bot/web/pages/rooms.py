@@ -175,7 +175,7 @@ async def _calendar(
         "day": day,
         "shown": next((each for week in weeks for each in week.days if each.day == day), None),
         "week": next((week for week in weeks if day is not None and week.monday == _monday(day)), None),
-        "messages": [message for message, _ in messages],
+        "messages": messages,
         "full": len(messages) >= rooms.MAX_DAY_MESSAGES,
         "most": max((each.messages for week in weeks for each in week.days), default=0),
     }

@@ -141,12 +141,14 @@ class MemoryReader(BaseModel):
 
 
 class MemoryTrace(BaseModel):
-    """A message that an item was made from, or a question whose answer used it. `asker` is empty: the person."""
+    """A message that an item was made from, or a question whose answer used it. `asker` is empty: the person.
+    `uploaded_by`: the admin from whose file the message came (empty: from none)."""
 
     at: datetime
     text: str
     place: str
     asker: str
+    uploaded_by: str
 
 
 class MemoryDetails(MemoryItem):
@@ -302,7 +304,8 @@ def item_values(placed: PlacedItem, access: EntryAccess) -> dict[str, Any]:
 
 def _trace(trace: OwnTrace) -> dict[str, Any]:
     asker = "" if trace.own else trace.asker
-    return {"at": trace.at, "text": trace.text, "place": trace.place or LEFT_ROOM, "asker": asker}
+    place, by = trace.place or LEFT_ROOM, trace.uploaded_by
+    return {"at": trace.at, "text": trace.text, "place": place, "asker": asker, "uploaded_by": by}
 
 
 def _counts(found: Mapping[str, int]) -> list[dict[str, Any]]:

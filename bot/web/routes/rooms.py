@@ -97,12 +97,13 @@ class RoomMonth(BaseModel):
 
 
 class RoomMessage(BaseModel):
-    """What somebody said in a room."""
+    """What somebody said in a room. `uploaded_by`: the admin from whose file it came (empty: from none)."""
 
     id: uuid.UUID
     author: str
     text: str
     at: datetime
+    uploaded_by: str
 
 
 class RoomMessageList(BaseModel):
@@ -269,7 +270,7 @@ async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Respons
     zone = call.app.directory.zone(call.principal.tenant_id)
     async with _reading(call, id) as shown:
         found = await rooms.room_messages(shown.tx, shown.readable, id, known_day(day), zone)
-    items = [{"id": m.id, "author": m.author, "text": m.text, "at": m.at} for m, _ in found]
+    items = [{"id": m.id, "author": m.author, "text": m.text, "at": m.at, "uploaded_by": by} for m, by in found]
     return json_answer({"items": items})
 
 

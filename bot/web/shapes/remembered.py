@@ -36,12 +36,13 @@ class FactList(BaseModel):
 
 
 class DecisionSource(BaseModel):
-    """A message that a decision was found in."""
+    """A message that a decision was found in. `uploaded_by`: the admin from whose file it came (empty: from none)."""
 
     id: uuid.UUID
     author: str
     text: str
     at: datetime
+    uploaded_by: str
 
 
 class DecisionResponse(BaseModel):
@@ -128,5 +129,7 @@ def decision_values(decision: Decision, sources: DecisionSources) -> dict[str, A
         "settled_by": landmark.settled_by,
         "replaces": landmark.replaces,
         "messages": list(landmark.messages),
-        "sources": [{"id": each.id, "author": each.author, "text": each.text, "at": each.at} for each in found_in],
+        "sources": [
+            {"id": m.id, "author": m.author, "text": m.text, "at": m.at, "uploaded_by": m.uploaded_by} for m in found_in
+        ],
     }
