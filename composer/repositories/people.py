@@ -248,7 +248,8 @@ class People:
         await self._sql.execute("users_restore_names", ids=list(names), names=list(names.values()), blank=NAMELESS)
 
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
-        """Make a user an admin of the tenant, or no longer one: then the invitations that they made end for good."""
+        """Make a user an admin of the tenant, or no longer one: then the invitations that they made end for good,
+        and all links that sign in others."""
         await self._sql.execute(
             "user_set", user_id=user, admin=admin, reads_rooms=None, settings=None, settings_at=None
         )

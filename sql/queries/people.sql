@@ -139,9 +139,12 @@ SELECT id, name, admin, opted_out FROM users WHERE tenant_id = :tenant_id AND id
 -- name: user_set
 -- Make a user an admin of the tenant or no longer one, record whether the DMs of one account read the rooms that its person
 -- is in, or set all that a person has set for themselves (JSON text), with when; NULL leaves the others as they are. Linked
--- accounts keep their own. The invitations of who is no admin any more end for good.
+-- accounts keep their own. The invitations of who is no admin any more end for good, and so does every link that signs in
+-- somebody else: they may have made it.
 WITH ended AS (
-    DELETE FROM one_time_codes WHERE NOT :admin::boolean AND tenant_id = :tenant_id AND user_id = :user_id AND purpose = 'invite'
+    DELETE FROM one_time_codes
+    WHERE NOT :admin::boolean AND tenant_id = :tenant_id
+          AND (user_id = :user_id AND purpose = 'invite' OR user_id <> :user_id AND purpose = 'login')
 )
 UPDATE users
 SET admin = coalesce(:admin::boolean, admin), reads_rooms = coalesce(:reads_rooms, reads_rooms),

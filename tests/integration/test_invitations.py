@@ -19,6 +19,7 @@ from bot.web.metrics import Metrics
 from composer.errors import Unavailable
 from composer.model import Trust
 from composer.people.credentials.invitations import invitation_url, let_first_admin_in
+from composer.people.credentials.sign_in import make_login_link
 from composer.repositories.audit import AuditAct
 from composer.settings import TenantSettings
 from tests.support.api import bearer, cookie_of, key_of, person
@@ -445,6 +446,25 @@ async def test_a_link_is_too_old_after_an_hour(harness: AppHarness, client: http
     link = link_in((await root.press(f"/admin/people/{id}/link")).text)
     harness.clock.tick(61 * 60)
     assert (await client.get("/login", params={"code": link})).status_code == 404
+
+
+async def test_a_link_ends_with_the_rights_of_whoever_made_it(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await admin(harness, client)
+    dana, id = await joined(harness, client, root, "Dana")
+    await dana.press("/logout")
+    link = link_in((await root.press(f"/admin/people/{id}/link")).text)
+    own = await own_link(harness, "root")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin((await person(harness, "root")).id, False)
+    assert (await client.post("/login", data={"code": link}, headers=OWN)).status_code == 404
+    assert (await client.post("/login", data={"code": own}, headers=OWN)).status_code == 303, "their own is theirs"
+
+
+async def own_link(harness: AppHarness, name: str) -> str:
+    """The code of a link that somebody has asked for."""
+    found, here = await person(harness, name), harness.workspace()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        return await make_login_link(tx, here.tenant, found.id, bytes(32), harness.clock.now(), by=found.id)
 
 
 async def test_no_link_opens_the_memory_of_who_can_get_in_alone_or_is_an_admin(
