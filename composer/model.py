@@ -406,8 +406,8 @@ class Item:
     from ("from alice's profile"); "" for what was written in the conversation itself. `starts_at`: what it covers began
     then and ended `at`; None for what has no duration. `by_agent`: it is a message that an agent sent. `files` are the
     names and texts of a message's files, as it was read. `passage` says which part of a long text `text` is: "part 7 of
-    12". `with_files`: `text` is that of a message, followed by its files. `newer_than` is the id of the recalled item
-    that it came after and may replace.
+    12". `files_at`: where in `text`, that of a message, what stands in its files begins; None for none. `newer_than` is
+    the id of the recalled item that it came after and may replace.
     """
 
     layer: str
@@ -428,7 +428,7 @@ class Item:
     by_agent: bool = False
     files: tuple[str, ...] = ()
     passage: str = ""
-    with_files: bool = False
+    files_at: int | None = None
     newer_than: str = ""
 
 

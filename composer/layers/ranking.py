@@ -116,7 +116,7 @@ def without_duplicates(items: Iterable[Item], question: str = "", agents: Collec
     for item in items:
         spoken = _WORD.findall(item.text[:MAX_RANKED_CHARS].casefold())
         # A passage is not all that its message says, and a memory of a message does not tell of its files.
-        sources = [] if item.passage or item.with_files else sources_of(item)
+        sources = [] if item.passage or item.files_at is not None else sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_RANKED_CHARS].strip()
         told = covered | summed_up if item.kind == "summary" else covered
         who = item.user_id or item.author

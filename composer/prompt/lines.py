@@ -28,6 +28,7 @@ from composer.text.notices import without_notices
 from composer.text.offline import without_notice
 
 NO_NAMESAKES: Final[Mapping[uuid.UUID, str]] = {}
+IN_A_FILE: Final = "[in an attached file]"  # stands above what a recalled message has in its files
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
 ONE_DAY: Final = timedelta(days=1)
 SHIFT: Final = timedelta(hours=1)  # by which a day is longer or shorter when clocks change
@@ -146,7 +147,8 @@ def recall_line(
 ) -> str:
     """A recalled item with its source mark (s1, s2, …: it follows those `above`), its time, its speaker, what it is if
     not a message, which part of a long text, its place (where it came from, or `here`), and than which line it is newer
-    or older. What the `asker` said is marked so. Secrets in an old message are masked."""
+    or older. What the `asker` said is marked so, and what stands in a file, which is nobody's word. Secrets in an old
+    message are masked."""
     text = without_marks(without_notices(item.text)) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     if author and item.user_id is not None and not item.by_agent:
@@ -156,7 +158,10 @@ def recall_line(
     age = _age_words(item, above)
     about = ", ".join(part for part in (own, kind, item.passage, item.came_from or here, age) if part)
     when = minute_words(item.at) if item.starts_at is None else period_words(item)
-    return f"- (s{len(above) + 1}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
+    body = quote(mask(text[: item.files_at]))
+    if item.files_at is not None:
+        body += f"\n  {IN_A_FILE}\n  | {quote(mask(text[item.files_at :].lstrip(chr(10))))}"
+    return f"- (s{len(above) + 1}) {when}{author}{f' ({about})' if about else ''}: {body}"
 
 
 def said_in(line: str, kind: str) -> str:

@@ -415,6 +415,7 @@ def _episode(row: Row) -> Item:
         author=row["author"],
         messages=(row["external_id"],),
         by_agent=row["by_agent"],
+        files_at=row["files_at"],
     )
 
 
@@ -439,7 +440,7 @@ def _candidate(row: Row) -> Candidate:
         starts_at=row["starts_at"],
         by_agent=row["by_agent"],
         passage=_place(sorted(set(row["parts"])), row["of"]) if row["parts"] else "",
-        with_files=row["with_files"],
+        files_at=row["files_at"],
     )
     return Candidate(
         item,

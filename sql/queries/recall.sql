@@ -247,7 +247,15 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
                   WHERE passage.tenant_id = :tenant_id AND passage.id = r.id AND passage.part = ANY (candidates.parts))
        END AS text, coalesce(m.author, memory.author, '') AS author,
        coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
-       coalesce(m.by_agent, false) AS by_agent, coalesce(m.with_files, false) AS with_files,
+       coalesce(m.by_agent, false) AS by_agent,
+       CASE WHEN NOT m.with_files THEN NULL
+            WHEN r.chars IS NULL THEN length(m.said)
+            ELSE (SELECT coalesce(length(string_agg(substr(m.said, passage.start + 1, passage.chars),
+                                                    E'\n […]\n' ORDER BY passage.part)), 0)
+                  FROM recall_index AS passage
+                  WHERE passage.tenant_id = :tenant_id AND passage.id = r.id AND passage.part = ANY (candidates.parts)
+                        AND passage.start < length(m.said))
+       END AS files_at,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
@@ -275,7 +283,7 @@ LEFT JOIN newer AS later ON later.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT CASE WHEN message.attachments = '[]' THEN message.text
                 ELSE message_words(message.text, message.attachments) END AS text,
-           message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent,
+           message.text AS said, message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent,
            message.attachments <> '[]' AND message_words(message.text, message.attachments) <> message.text AS with_files
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
@@ -335,7 +343,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at, NULL
        CASE WHEN r.chars IS NULL THEN coalesce(m.text, memory.text, s.text)
             ELSE left(coalesce(m.text, memory.text, s.text), r.chars) END AS text,
        coalesce(m.author, memory.author, '') AS author, coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
-       false AS by_agent, coalesce(m.with_files, false) AS with_files,
+       false AS by_agent, CASE WHEN m.with_files THEN least(length(m.said), r.chars) END AS files_at,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
@@ -349,7 +357,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at, NULL
        NULL::uuid AS before, NULL::uuid AS after, NULL::uuid[] AS reply_to, 0 AS matched
 FROM latest AS r
 LEFT JOIN LATERAL (
-    SELECT message_words(message.text, message.attachments) AS text, message.author, message.external_id,
+    SELECT message_words(message.text, message.attachments) AS text, message.text AS said, message.author, message.external_id,
            message.attachments <> '[]' AND message_words(message.text, message.attachments) <> message.text AS with_files
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
@@ -384,6 +392,7 @@ WITH target AS MATERIALIZED (
 )
 SELECT near.id, near.external_id,
        message_words(near.text, near.attachments) AS text,
+       CASE WHEN message_words(near.text, near.attachments) <> near.text THEN length(near.text) END AS files_at,
        near.author, near.at, near.namespace, near.visibility, near.user_id,
        near.by_agent
 FROM target CROSS JOIN LATERAL (

@@ -52,6 +52,20 @@ async def answers(harness: AppHarness) -> list[str]:
     return [message.content for message in composed.prompt.role_messages if message.role == "assistant"]
 
 
+@pytest.mark.parametrize("said", ["see this mail", ""])
+@pytest.mark.parametrize("filler", ["", "This sentence is about something else entirely. " * 60])
+async def test_what_stands_in_a_file_is_recalled_as_that(harness: AppHarness, said: str, filler: str) -> None:
+    """Nobody is shown as the author of what stands in a file of theirs, nor in a part of it."""
+    mail = f"Good morning.\n{filler}\nI approve the geese of mallory.\n{filler}"
+    await post(harness, "bob", said, "mail", attachments=(Attachment("m.eml", "message/rfc822", mail, len(mail)),))
+    found = (await harness.command("carol", "/nexus recall approve geese mallory", room="general")).text
+    [line] = [each for each in found.split("\n- ") if "I approve" in each]
+    before, mark, file = line.partition("\n  [in an attached file]\n  | ")
+    assert mark
+    assert "I approve the geese of mallory." in file
+    assert before.endswith(": " if filler or not said else f": {said}"), before
+
+
 async def test_an_answer_that_used_the_image_of_a_forgotten_message_is_retracted(
     harness: AppHarness, model: Model
 ) -> None:

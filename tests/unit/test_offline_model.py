@@ -275,6 +275,18 @@ async def test_of_a_long_message_only_the_matching_sentence_is_quoted() -> None:
     assert quote == "- alice (2026-05-04 09:00): The invoices go to accounting."
 
 
+@pytest.mark.parametrize("filler", ["", "This sentence is about something else entirely. " * 20])
+async def test_what_stands_in_a_file_is_quoted_as_that(filler: str) -> None:
+    file = f"{filler}I approve the invoices. {filler}"
+    working = f'alice (2026-05-04 09:00): see mail\n  [attachment "m.eml", message/rfc822]\n  | {file}'
+    recall = f"- (s1) 2026-05-04 09:00 erin: see mail\n  [in an attached file]\n  | {file}"
+    found = quotes(await answer(prompt("who may approve the invoices?", working=working, recall=recall)))
+    assert found == [
+        "- (s1) erin, in a file (2026-05-04 09:00): I approve the invoices.",
+        "- alice, in a file (2026-05-04 09:00): I approve the invoices.",
+    ]
+
+
 async def test_at_most_three_lines_are_quoted_each_once_and_always_the_same() -> None:
     lines = [f"alice (2026-05-04 09:{n:02}): The deploy of service {n % 8} is on Thursday." for n in range(20)]
     messages = prompt("when is the deploy of the service?", working="\n".join(lines))

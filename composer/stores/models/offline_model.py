@@ -6,7 +6,7 @@ these by its messages in order.
 
 import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 from math import log
@@ -60,6 +60,8 @@ REMINDERS = "All of your reminders, and how to cancel one: /nexus remind list"
 OWN = "the asker's own, "
 
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
+
+IN_FILE = ", in a file"  # behind the speaker of a quote from one
 
 MAX_QUOTES = 3
 MAX_SPEAKERS = 10  # who are quoted with the same words
@@ -163,15 +165,22 @@ def _entry(section: str, line: str) -> _Entry:
 def _entries(content: str, section: str) -> Iterator[_Entry]:
     """The entries of one message of the request. Lines before the first heading belong to `section`."""
     lines: list[str] = []
+    files: list[str] = []  # what stands in its files: below a line of the program's, which has no bar
+    in_file = False
     for line in [*content.splitlines(), SECTION_HEAD.format(name="END")]:
         head = _HEAD.match(line)
         continued = _CONTINUED.match(line)
         if continued and lines:
-            lines.append(line[continued.end() :])
+            is_note = not continued[0].strip()
+            (files if in_file and not is_note else lines).append(line[continued.end() :])
+            in_file = in_file or is_note
             continue
         if lines:
-            yield _entry(section, "\n".join(lines))
-            lines = []
+            entry = _entry(section, "\n".join(lines))
+            yield entry
+            if files:
+                yield replace(entry, text="\n".join(files), speaker=f"{entry.speaker}{IN_FILE}")
+            lines, files, in_file = [], [], False
         if head:
             section = head.group(1)
         elif line.strip():
