@@ -350,3 +350,15 @@ async def test_a_person_chooses_language_colours_and_time_zone(harness: AppHarne
     cleared = await alice.press("/you")
     assert all("Max-Age=0" in each for each in cleared.headers.get_list("set-cookie"))
     assert 'name="zone" list="zones" maxlength="80" value=""' in await alice.page("/you")
+
+
+async def test_an_answer_without_a_model_says_so_in_the_reader_s_language(alice: Person) -> None:
+    await alice.page("/ask")
+    said = {}
+    for text in ("when does the heron land?", "thank you!"):
+        address = (await alice.press("/ask", text=text)).headers["location"]
+        said[text] = (await alice.get(address, **{"Accept-Language": "de"})).text
+        english = await alice.page(address)
+        assert "remember nothing" in english or "welcome!" in english
+    assert "Hier habe ich mir nichts gemerkt, was zu deiner Nachricht passt." in said["when does the heron land?"]
+    assert "Gern geschehen!" in said["thank you!"]

@@ -16,6 +16,8 @@ from bot.web.pages import rendering
 from bot.web.routes import login, oauth, openid
 from composer.operations import health
 from composer.people import places, readers
+from composer.stores.models import offline_model
+from composer.text import small_talk
 from tests.support.page_sentences import sentences, told_texts
 
 PAGES: Final = Path(rendering.__file__).parent
@@ -99,6 +101,13 @@ def _of_plain_pages() -> Iterator[str]:
     yield from (text.format(host="%(1)s", name="%(1)s") for text in (consent.LOCAL, consent.LOOKS_LIKE, consent.LEADS))
 
 
+def _of_answers() -> Iterator[str]:
+    """What an agent without a model answers, besides what it quotes."""
+    yield from (offline_model.QUOTING, offline_model.NOTHING_REMEMBERED, offline_model.HELLO.format(name="%(1)s"))
+    yield from (offline_model.NOBODY_ELSE, offline_model.REMINDERS, offline_model.MORE.format(count="%(1)s"))
+    yield from sorted(small_talk.SMALL_TALK)
+
+
 def texts() -> list[str | tuple[str, str]]:
     """All texts of the pages, those with a plural in pairs."""
     return list(
@@ -112,6 +121,7 @@ def texts() -> list[str | tuple[str, str]]:
                 *_of_dates(),
                 *rendering.KINDS,
                 *_of_plain_pages(),
+                *_of_answers(),
                 *sentences(),
             )
         )

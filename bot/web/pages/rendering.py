@@ -31,6 +31,8 @@ from bot.web.pages.assets import address_of
 from bot.web.pages.sources import cards_of, with_links
 from composer.people.places import NamedPlace
 from composer.text.file_kinds import file_kind
+from composer.text.offline import OFFLINE
+from composer.text.small_talk import SMALL_TALK
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
@@ -61,6 +63,7 @@ _LABELS: Final = {
     "retired": "retired decision",
 }
 MIN_COMPRESSED_BYTES: Final = 1_000
+MAX_OFFLINE_LINES: Final = 50  # of an answer without a model, in which sentences of ours are looked for
 PAGE_HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -211,6 +214,7 @@ def _environment() -> Environment:
         "browser": browser_in_words,
         "label": lambda label: _LABELS.get(label, label),
         "told": sentence_told,
+        "offline_told": answer_told,
         "called": place_called,
         "read_by": place_read_by,
     }
@@ -347,6 +351,19 @@ def fact_value(value: str) -> str:
     """The value of a fact, which is JSON, as people write it: a text without its quotes."""
     found = json.loads(value)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+@pass_context
+def answer_told(context: Context, answer: str) -> str:
+    """An answer that no model wrote, with our own sentences in the reader's language; any other as it is."""
+    language = context.resolve("language")
+    assert isinstance(language, Language)
+    if answer in SMALL_TALK:
+        return language.told(answer)
+    if OFFLINE not in answer:
+        return answer
+    *lines, rest = answer.split("\n", MAX_OFFLINE_LINES)
+    return "\n".join((*(language.told(line) for line in lines), language.told(rest)))
 
 
 @pass_context
