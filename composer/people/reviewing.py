@@ -17,6 +17,7 @@ from composer.memory.remember import Author, add_landmark, parse_value, remember
 from composer.model import API, Trust
 from composer.people.decisions import waiting_readable
 from composer.ports.memberships import Presence
+from composer.repositories.conversations import PersonInFrame
 from composer.repositories.database import Transaction
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import AccessTag, EntryAccess, JoinedRoom
@@ -53,14 +54,13 @@ async def waiting_items(tx: Transaction, access: EntryAccess, presence: Presence
 
 
 async def count_waiting(
-    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
+    tx: Transaction, access: EntryAccess, person: PersonInFrame, quarantine: Collection[Trust], now: datetime
 ) -> int:
     """How much waits for the person: of `waiting_items`, and of proposed decisions
     (composer.people.decisions.waiting_decisions)."""
-    trust = await tx.people.least_trust(access.users)
-    rooms = await tx.conversations.rooms_joined(access.users, presence)
-    reviewable = visibility.decidable_items(access, rooms, trust)
-    return await tx.quarantine.count(reviewable, waiting_readable(access, rooms, trust, quarantine), now)
+    reviewable = visibility.decidable_items(access, person.rooms, person.trust)
+    decidable = waiting_readable(access, person.rooms, person.trust, quarantine)
+    return await tx.quarantine.count(reviewable, decidable, now)
 
 
 async def decide(

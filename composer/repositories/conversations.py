@@ -110,6 +110,19 @@ class RoomIds:
     stored_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PersonInFrame:
+    """What a page tells of whoever looks at it: the least of what their platforms say of them, whether they are an
+    admin, their platforms, their time zone as one of these says it, and the rooms that they are in now, by
+    namespace."""
+
+    trust: Trust
+    admin: bool
+    platforms: Sequence[str]
+    zone: str | None
+    rooms: Sequence[JoinedRoom]
+
+
 class Conversations:
     """Conversations, their members, their privacy and their projects."""
 
@@ -305,18 +318,18 @@ class Conversations:
     async def rooms_joined(self, users: Iterable[uuid.UUID], presence: Presence) -> tuple[JoinedRoom, ...]:
         """The rooms that any of these users is in now, by name. Whoever spoke in a public room is in it until they
         leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
-        return tuple(
-            JoinedRoom(
-                row["namespace"],
-                row["name"],
-                row["private"],
-                row["project_id"],
-                row["isolated"],
-                row["chat"],
-                row["id"],
-                row["managed"],
-            )
-            for row in await self._joined(users, presence)
+        return tuple(map(_joined_room, await self._joined("rooms_joined", users, presence)))
+
+    async def in_frame(self, users: Iterable[uuid.UUID], presence: Presence) -> PersonInFrame:
+        """What the frame of every page tells of the person who is all of these users, in one statement."""
+        rows = await self._joined("person_in_frame", users, presence, homes=True)
+        first, rooms = rows[0], [row for row in rows if row["id"] is not None]
+        return PersonInFrame(
+            Trust.MEMBER if first["trusted"] else Trust.GUEST,
+            first["admin"],
+            tuple(first["platforms"]),
+            first["zone"],
+            tuple(map(_joined_room, rooms)),
         )
 
     async def private_rooms(self, platform: str, workspace: str) -> tuple[str, ...]:
@@ -326,12 +339,13 @@ class Conversations:
 
     async def joined_ids(self, users: Iterable[uuid.UUID], presence: Presence) -> list[uuid.UUID]:
         """The ids of the same rooms."""
-        return [row["id"] for row in await self._joined(users, presence)]
+        return [row["id"] for row in await self._joined("rooms_joined", users, presence)]
 
-    async def _joined(self, users: Iterable[uuid.UUID], presence: Presence) -> Sequence[Row]:
+    async def _joined(self, query: str, users: Iterable[uuid.UUID], presence: Presence, **more: Any) -> Sequence[Row]:
         present = sorted(presence.rooms)
         return await self._sql.fetch(
-            "rooms_joined",
+            query,
+            **more,
             user_ids=list(users),
             present_ids=present,
             managed_ids=sorted(presence.managed),
@@ -488,6 +502,19 @@ def locked_conversation(row: Row, tenant_id: uuid.UUID) -> ConversationRow:
         row["opened_at"],
         row["outsiders_at"],
         row["follow_ups"],
+    )
+
+
+def _joined_room(row: Row) -> JoinedRoom:
+    return JoinedRoom(
+        row["namespace"],
+        row["name"],
+        row["private"],
+        row["project_id"],
+        row["isolated"],
+        row["chat"],
+        row["id"],
+        row["managed"],
     )
 
 

@@ -375,7 +375,7 @@ SELECT name FROM conversations
 WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace AND kind = 'room' AND private
 ORDER BY name
 
--- name: rooms_joined
+-- part: rooms_joined_rows
 -- List the rooms that any of these users is in now, each as it is now: those that they are a recorded member of, but of the
 -- private rooms of a chat platform those that it says. It said at `asked_at` that they are in the rooms `present_ids`, and
 -- admins of the rooms `managed_ids`; whoever has left one since is in it no more.
@@ -397,4 +397,21 @@ FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND 
 WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM recorded UNION SELECT id FROM said)
       AND CASE WHEN c.private AND c.platform <> 'console' THEN c.id IN (SELECT id FROM said)
                ELSE c.id IN (SELECT id FROM recorded) END
-ORDER BY 2, c.id
+
+-- name: rooms_joined
+-- The rooms of `rooms_joined_rows`, by namespace.
+SELECT * FROM ({{rooms_joined_rows}}) AS joined ORDER BY namespace, id
+
+-- name: person_in_frame
+-- What the frame of a page tells of a person: whether they are a member wherever they are known and an admin, on which
+-- platforms they are, in which time zone; with each of their rooms, by namespace (one row without an id: there is none).
+SELECT of_person.*, joined.* FROM (
+    SELECT ({{users_trusted_rows}}) AS trusted,
+           EXISTS (SELECT FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[]) AND u.admin) AS admin,
+           ARRAY(SELECT DISTINCT i.platform FROM identities AS i
+                 WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) ORDER BY 1) AS platforms,
+           (SELECT i.timezone FROM identities AS i
+            WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND i.timezone <> ''
+            ORDER BY i.user_id, i.platform, i.workspace, i.external_id LIMIT 1) AS zone
+) AS of_person LEFT JOIN ({{rooms_joined_rows}}) AS joined ON true
+ORDER BY joined.namespace, joined.id

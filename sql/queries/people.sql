@@ -236,7 +236,7 @@ WHERE i.tenant_id = :tenant_id AND i.user_id = :user_id AND i.platform <> 'rest'
 ORDER BY i.platform = 'console', i.platform, i.workspace
 LIMIT 1
 
--- name: users_trusted
+-- part: users_trusted_rows
 -- Whether these users are members wherever they are known, as their platform said when it last did. Where it has not yet,
 -- their latest stored message there counts, but for those in DMs on Discord, which says nothing of people there. Of a chat
 -- platform where there is none nothing is known, so it is not enough; the terminal vouches for everybody, and
@@ -255,6 +255,10 @@ LEFT JOIN LATERAL (
 WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND (i.platform <> 'rest' OR i.trust IS NOT NULL)
       AND (NOT :homes::boolean OR EXISTS (SELECT FROM identities AS home WHERE home.tenant_id = :tenant_id
                                           AND home.user_id = i.user_id AND home.platform <> 'rest'))
+
+-- name: users_trusted
+-- Whether users are members, as `users_trusted_rows` says.
+{{users_trusted_rows}}
 
 -- name: people_known
 -- Find people by how a word of their name begins, whom somebody may know of: who is in a public room (`public`: they may

@@ -155,16 +155,14 @@ class Viewer:
             yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned, presence))
 
     async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned, presence: Presence) -> Chrome:
-        found = await tx.own_data.items(owned, ("accounts", "identities"))
-        zones = [each["timezone"] for each in found["identities"] if each["timezone"]]
-        platforms = sorted({each["platform"] for each in found["identities"]} - {API})
+        person = await tx.conversations.in_frame(owned.users, presence)
         return Chrome(
             name=access.name,
             organisation=self.principal.tenant,
-            admin=any(each["admin"] for each in found["accounts"]),
-            waiting=await count_waiting(tx, access, presence, self.quarantine, self.call.now),
-            platforms=platforms,
-            zone=self._zone(access.settings.timezone or (zones[0] if zones else None)),
+            admin=person.admin,
+            waiting=await count_waiting(tx, access, person, self.quarantine, self.call.now),
+            platforms=[each for each in person.platforms if each != API],
+            zone=self._zone(access.settings.timezone or person.zone),
             csrf=self.csrf,
             path=self.request.url.path,
             theme=_theme(self.request),
