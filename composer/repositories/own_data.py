@@ -216,9 +216,6 @@ class OwnData:
             now=now,
             lifetime=PROPOSAL_LIFETIME,
             twins=False,
-            memories=True,
-            since=EARLIEST,
-            until=LATEST,
         )
         return [row["namespace"] for row in rows]
 
@@ -232,9 +229,6 @@ class OwnData:
             now=now,
             lifetime=PROPOSAL_LIFETIME,
             twins=False,
-            memories=True,
-            since=EARLIEST,
-            until=LATEST,
         )
 
     async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:

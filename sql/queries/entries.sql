@@ -199,8 +199,8 @@ CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.created_at
                                 WHEN 'updated' THEN coalesce(m.updated_at, m.created_at)
                                 ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
 WHERE :after_at::timestamptz IS NULL
-      OR (:direction::int * extract(epoch FROM sorted.at), m.id) < (:direction * extract(epoch FROM :after_at), :after_id::uuid)
-ORDER BY :direction * extract(epoch FROM sorted.at) DESC, m.id DESC
+      OR (:direction::int * date_part('epoch', sorted.at), m.id) < (:direction * date_part('epoch', :after_at), :after_id::uuid)
+ORDER BY :direction * date_part('epoch', sorted.at) DESC, m.id DESC
 LIMIT :limit OFFSET :offset
 
 -- name: entries_own_ids

@@ -63,6 +63,15 @@ ORDER BY created_at DESC, id DESC)
 UNION ALL
 {{own_memory_others}}
 
+-- part: own_memory_all
+-- All of them, in no order: what counts everything needs none, and the index of the latest takes longer for it.
+(SELECT {{own_memory_memory}}
+FROM memories
+WHERE tenant_id = :tenant_id AND user_id = owner.id AND superseded_by IS NULL AND merged_into IS NULL
+      AND (expires_at IS NULL OR expires_at > :now))
+UNION ALL
+{{own_memory_others}}
+
 -- part: own_memory_fitting
 -- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: they were written since a time and
 -- before another one, are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
@@ -98,8 +107,8 @@ LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
 CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.at WHEN 'updated' THEN m.updated_at
                                 ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
 WHERE :after_at::timestamptz IS NULL
-      OR (:direction::int * extract(epoch FROM sorted.at), m.id) < (:direction * extract(epoch FROM :after_at), :after_id::uuid)
-ORDER BY :direction * extract(epoch FROM sorted.at) DESC, m.id DESC
+      OR (:direction::int * date_part('epoch', sorted.at), m.id) < (:direction * date_part('epoch', :after_at), :after_id::uuid)
+ORDER BY :direction * date_part('epoch', sorted.at) DESC, m.id DESC
 LIMIT :limit
 
 -- name: own_memory_of_id
@@ -118,7 +127,7 @@ LIMIT :limit
 
 -- name: own_memory_namespaces
 -- In which namespaces a person's current items are filed.
-SELECT DISTINCT namespace FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS items
+SELECT DISTINCT namespace FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_all}}) AS items
 WHERE trashed_at IS NULL AND NOT pending
 ORDER BY namespace
 
@@ -128,7 +137,7 @@ ORDER BY namespace
 WITH items AS MATERIALIZED (
     SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author,
            trashed_at IS NULL AND NOT pending AS shelved, tags, count(*) AS count
-    FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS rows
+    FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_all}}) AS rows
     GROUP BY 1, 2, 3, 4, 5, 6
 ), counted AS (
     SELECT 'shelf' AS label, shelf AS value, sum(count) AS count FROM items GROUP BY shelf
