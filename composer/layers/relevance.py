@@ -10,6 +10,7 @@ from typing import Final
 from composer.layers.ranking import authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
+from composer.text.examples import examples
 from composer.text.languages import stem
 from composer.text.terms import STOP_WORDS, folded, tongue
 
@@ -67,6 +68,13 @@ anyone someone everyone anybody somebody everybody anything something everything
 find found look remember mention mentioned please again ever still actually really
 """
 GENERIC: Final = frozenset(map(stem, _GENERIC.split()))  # stems that say nothing of what a question is about
+_SMALL_TALK_FILE: Final = "small_talk.txt"
+_QUESTIONS_FILE: Final = "plain_questions.txt"
+_SMALL: Final = "small"
+MIN_SMALL_TALK_MARGIN: Final = 1.5  # of being like small talk over being like anything that is asked
+MAX_SMALL_TALK_CHARS: Final = 32
+MAX_SMALL_TALK_SIGNS: Final = 12  # of a text in Chinese, Japanese or Korean
+_LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter
 
 
@@ -82,6 +90,25 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
     if not _QUESTION_WORDS.isdisjoint(words):
         return False
     return all(word in SMALL_TALK or word in STOP_WORDS or word in own for word in words)
+
+
+def asks_nothing(question: str, names: Collection[str]) -> bool:
+    """Whether a text is small talk by its words, or by what it shares with examples in many languages ("you made my
+    day", "haha danke"): short, without a number, and with a question mark only if it is an example itself. `names` are
+    the agent's.
+    """
+    if is_small_talk(question, names):
+        return True
+    own = {name.casefold() for name in names}
+    text = " ".join(word for word in question.split() if word.casefold().strip("@,!.:") not in own)
+    most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_SMALL_TALK_CHARS
+    if not text or len(text) > most or any(letter.isdigit() for letter in text):
+        return False
+    known = examples(_SMALL_TALK_FILE, _QUESTIONS_FILE)
+    kind = known.kind_of_example(text)
+    if kind is not None or any(mark in text for mark in _QUESTION_MARKS):
+        return kind == _SMALL
+    return known.margins(text).get(_SMALL, 0.0) > MIN_SMALL_TALK_MARGIN
 
 
 def asks_only_for_a_time(question: str, names: Collection[str]) -> bool:

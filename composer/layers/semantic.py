@@ -95,7 +95,7 @@ async def read(
     listed = await _listed(recall, readable, query, shown, retrieval, now) if floor else []
     if listed and query.plain is not None and query.plain.bare:
         return listed  # it names nothing to search for
-    if floor and not listed and relevance.is_small_talk(query.text, query.agents):
+    if floor and not listed and relevance.asks_nothing(query.text, query.agents):
         return []
     most = MAX_CANDIDATES if candidates is None else candidates
     found = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor, most=most)

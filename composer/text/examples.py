@@ -55,10 +55,9 @@ class Examples:
 
 
 @cache
-def examples(name: str) -> Examples:
-    """The examples of a file of this package."""
-    lines = files("composer.text").joinpath(name).read_text("utf-8").splitlines()
-    read = [line.split("\t") for line in lines]
+def examples(name: str, against: str = "") -> Examples:
+    """The examples of a file of this package. Those of the file `against`, if there is one, are all of no kind here."""
+    read = _lines(name) + [[NONE, language, sentence] for _, language, sentence in _lines(against)]
     parts: dict[str, Counter[str]] = {NONE: Counter()}
     for kind, _, sentence in read:
         parts.setdefault(kind, Counter()).update(set(_parts(_BRACKETS.sub("", _BRACES.sub(" ", sentence)))))
@@ -67,6 +66,11 @@ def examples(name: str) -> Examples:
     sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
     return Examples(parts, totals, distinct, sentences, kinds)
+
+
+def _lines(name: str) -> list[list[str]]:
+    texts = files("composer.text").joinpath(name).read_text("utf-8").splitlines() if name else []
+    return [line.split("\t") for line in texts]
 
 
 def _plain(sentence: str) -> str:

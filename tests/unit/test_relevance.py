@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composer.layers.relevance import asks_only_for_a_time, fits, is_small_talk
+from composer.layers.relevance import asks_nothing, asks_only_for_a_time, fits, is_small_talk
 from composer.model import Item, Visibility
 from composer.repositories.recall import Candidate, Found
 
@@ -67,6 +67,37 @@ def test_small_talk_is_recognised(text: str) -> None:
 )
 def test_a_question_is_not_small_talk(text: str) -> None:
     assert not is_small_talk(text, AGENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("you rock", "Nexus, you made my day!", "that cracked me up", "sorry, my bad", "lol true"),
+        *("haha danke", "vielen lieben Dank!", "merci beaucoup", "à demain !", "jajaja qué bueno", "hasta mañana"),
+        *("どうも", "お疲れ様です", "谢谢啦", "好的，没问题", "большое спасибо!", "grazie mille", "정말 고마워요"),
+    ],
+)
+def test_small_talk_in_many_languages_asks_nothing(text: str) -> None:
+    assert asks_nothing(text, AGENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("wifi password", "the Berlin trip", "thanks! and the deadline?", "sorry, which room again", "you rock 12"),
+        *(
+            "WLAN Passwort",
+            "danke, und die Adresse?",
+            "mot de passe wifi",
+            "vacaciones de Lena",
+            "会議はいつ",
+            "密码是什么",
+        ),
+        "you rock the stage on Friday with the band of your brother",
+    ],
+)
+def test_what_names_a_subject_asks_something(text: str) -> None:
+    assert not asks_nothing(text, AGENT)
 
 
 @pytest.mark.parametrize(
