@@ -56,8 +56,12 @@ class Examples:
 
 @cache
 def examples(name: str, against: str = "") -> Examples:
-    """The examples of a file of this package. Those of the file `against`, if there is one, are all of no kind here."""
-    read = _lines(name) + [[NONE, language, sentence] for _, language, sentence in _lines(against)]
+    """The examples of a file of this package. Those of the file `against`, if there is one, are of no kind here, unless
+    they stand in the first."""
+    read = _lines(name)
+    own = {_plain(sentence) for _, _, sentence in read}
+    others = ((language, sentence) for _, language, sentence in _lines(against) if _plain(sentence) not in own)
+    read += [[NONE, language, sentence] for language, sentence in others]
     parts: dict[str, Counter[str]] = {NONE: Counter()}
     for kind, _, sentence in read:
         parts.setdefault(kind, Counter()).update(set(_parts(_BRACKETS.sub("", _BRACES.sub(" ", sentence)))))
