@@ -19,7 +19,7 @@ from composer.text.file_kinds import FileKind, file_kind
 MAX_FILES: Final = MAX_IMAGES  # of one message: so many images are looked at
 MAX_FILES_BYTES: Final = 10_000_000  # of all files of one message
 MAX_FILE_NAME_CHARS: Final = 200
-MAX_HELD_BYTES: Final = 100_000_000  # in this process; a quarter of it for one person
+MAX_HELD_BYTES: Final = 100_000_000  # in this process; a quarter for one person, three for an organisation
 HELD_SECONDS: Final = 900.0  # at most, where no answer comes
 UNKNOWN_KIND: Final = (
     "{name} is of a kind that is not read: attach a picture (PNG, JPEG, WebP, GIF), PDF, Word, Excel, PowerPoint, "
@@ -77,6 +77,7 @@ def _attachment(file: SentFile, spoken: bool) -> Attachment:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
+    tenant: uuid.UUID
     user: uuid.UUID
     content: bytes
 
@@ -87,17 +88,19 @@ class SessionFiles:
     def __init__(self) -> None:
         self._held: dict[uuid.UUID, dict[str, _Held]] = {}  # by message and address
 
-    def hold(self, user: uuid.UUID, message: uuid.UUID, held: Mapping[str, bytes]) -> None:
+    def hold(self, tenant: uuid.UUID, user: uuid.UUID, message: uuid.UUID, held: Mapping[str, bytes]) -> None:
         """Hold files of a person's message, by their addresses, until `drop`. Raises Unavailable where too much is
-        held, for them or in all."""
+        held, for them, for their organisation or in all."""
         if not held:
             return
-        sizes = [(each.user, len(each.content)) for files in self._held.values() for each in files.values()]
-        new = sum(map(len, held.values()))
-        own = new + sum(size for owner, size in sizes if owner == user)
-        if own > MAX_HELD_BYTES // 4 or new + sum(size for _, size in sizes) > MAX_HELD_BYTES:
-            raise Unavailable(TOO_MUCH_HELD)
-        self._held.setdefault(message, {}).update({at: _Held(user, content) for at, content in held.items()})
+        new = {at: _Held(tenant, user, content) for at, content in held.items()}
+        every = [each for files in (*self._held.values(), new) for each in files.values()]
+        of_tenant = [each for each in every if each.tenant == tenant]
+        own = [each for each in of_tenant if each.user == user]
+        for quarters, of in ((1, own), (3, of_tenant), (4, every)):
+            if sum(len(each.content) for each in of) > MAX_HELD_BYTES * quarters // 4:
+                raise Unavailable(TOO_MUCH_HELD)
+        self._held.setdefault(message, {}).update(new)
         asyncio.get_running_loop().call_later(HELD_SECONDS, self.release, message, list(held))
 
     def release(self, message: uuid.UUID, addresses: Collection[str]) -> None:

@@ -185,7 +185,7 @@ class ApiSessions:
         turn = turn_id(message, session.agent)
         listener = self._delivery.listen(turn)  # before it is received: its answer may come at once
         held = {each.address: file.content for each, file in zip(said.attachments, files, strict=True)}
-        self._files.hold(owner.user, message, held)
+        self._files.hold(tenant, owner.user, message, held)
         received = None
         try:
             received = await self._app.receive(owner.workspace, [session.incoming], admit=admit)
