@@ -41,6 +41,7 @@ from composer.stores.models.configured import (
     configured_embedder,
     configured_extraction,
     configured_transcriber,
+    default_embedder,
     server_rules,
     start_servers,
 )
@@ -168,7 +169,12 @@ class Doctor:
             meter = EmbeddingMeter(embedder, self._probes(database), tokenizer_for)
             await meter.embed(["ready"], UsageAccount(INSTALLATION, WorkKind.PROBE))
             await database.require_embedder(embedder.name, embedder.width)
-        return f"{embedder.name}, {embedder.width} dimensions"
+        default = default_embedder().name
+        if self._settings.embedder is None and embedder.name != default:
+            better = f"; nexus reembed changes to {default}, which also finds what was said in another language"
+        else:
+            better = ""
+        return f"{embedder.name}, {embedder.width} dimensions{better}"
 
     async def model(self, entry: AgentSettings, *, stored: bool) -> str:
         """Ask the model of an agent for one word. With a database (`stored`) the call is recorded."""

@@ -40,7 +40,7 @@ from composer.settings.values import (
     Zone,
 )
 
-LOCAL_EMBEDDERS = ("minilm", "e5")  # that run in this process
+LOCAL_EMBEDDERS = ("minilm", "e5", "multilingual")  # that run in this process
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 _PLAIN_TENANT: Final = TenantSettings()  # one that nexus.toml does not name

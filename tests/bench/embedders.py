@@ -6,13 +6,14 @@ from composer.ports.models import Vectors
 from composer.settings import LOCAL_EMBEDDERS
 from composer.stores.models.e5 import MultilingualE5
 from composer.stores.models.minilm import MiniLM
+from composer.stores.models.multilingual import Multilingual
 
 EMBEDDERS: Final = LOCAL_EMBEDDERS
 
 
 def embedder_named(name: str) -> MiniLM:
     """The embedder of that name."""
-    return MiniLM() if name == EMBEDDERS[0] else MultilingualE5()
+    return dict(zip(EMBEDDERS, (MiniLM, MultilingualE5, Multilingual), strict=True))[name]()
 
 
 async def embed_question(embedder: MiniLM, text: str) -> Vectors:

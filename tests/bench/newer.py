@@ -21,7 +21,7 @@ from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
-from composer.stores.models.minilm import MiniLM
+from tests.bench.embedders import EMBEDDERS, embedder_named
 from tests.bench.quality import read_talks
 from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores
@@ -67,14 +67,14 @@ def talk(pairs: list[Pair], noise: list[str], seed: int = 7) -> list[MessageEven
     ]
 
 
-async def measure(data: Path, lines: int, show: bool) -> Report:
+async def measure(data: Path, lines: int, embedder: str, *, show: bool) -> Report:
     """Import, ask and count."""
     pairs = read_pairs()
     noise = [m.text for t in read_talks(data / "locomo" / "locomo-dev.json") for m in t.messages][:lines]
     messages = talk(pairs, noise)
     counts = {"odd": Counter[str](), "even": Counter[str]()}
     with data_folder() as home:
-        async with stores(home) as servers, opened(home, servers, "newer", embedder=MiniLM()) as app:
+        async with stores(home) as servers, opened(home, servers, "newer", embedder=embedder_named(embedder)) as app:
             await _fill(app, messages)
             for n, pair in enumerate(pairs):
                 recalled, marked = await _recalled(app, pair, messages[-1].at, n)
@@ -129,10 +129,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.newer", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/")
     parser.add_argument("--lines", type=int, default=800, help="of other talk (800)")
+    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
     parser.add_argument("--show", action="store_true", help="print each pair")
     given = parser.parse_args()
     configure_logs("error")
-    report = asyncio.run(measure(given.data, given.lines, given.show))
+    report = asyncio.run(measure(given.data, given.lines, given.embedder, show=given.show))
     sys.stdout.write("\n".join(report.text) + "\n")
 
 

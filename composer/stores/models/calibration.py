@@ -107,9 +107,10 @@ def _keep(file: Path, name: str, measured: Scale) -> None:
         file.write_text(json.dumps({"model": name, "scale": asdict(measured)}), encoding="utf-8")
 
 
-def scale_in_frame(questions: Vectors, others: Vectors) -> Scale:
-    """As `scale`, of vectors as `frame` takes them, seen in a frame of other texts than those that are measured: in its
-    own frame texts are further from each other than texts are."""
+def pairs_in_frame(questions: Vectors, others: Vectors) -> tuple[Vectors, Vectors]:
+    """What `scale` takes, of vectors as `frame` takes them, seen in a frame of other texts than are measured:
+    in its own frame texts are further from each other than texts are. Each half of the pairs is seen in the frame of
+    the other, and is a row of its own: first those of all languages with the first, third, … pair, then the others."""
     width = questions.shape[2]
     halves = [[n for n in range(questions.shape[1]) if n // 2 % 2 == half] for half in (0, 1)]
     asked, said = [], []
@@ -119,7 +120,7 @@ def scale_in_frame(questions: Vectors, others: Vectors) -> Scale:
         asked.append(in_frame(questions[:, [n for n in pairs if n % 2 == 0]].reshape(-1, width), made, 0))
         said.append(in_frame(others[:, [n for n in pairs if n % 2 == 1]].reshape(-1, width), made, 1))
     by_language = [np.concatenate([half.reshape(len(questions), -1, width) for half in each]) for each in (asked, said)]
-    return scale(*by_language)
+    return by_language[0], by_language[1]
 
 
 def in_frame(vectors: Vectors, made: Vectors, middle: int) -> Vectors:

@@ -26,6 +26,7 @@ from composer.stores.models.mcp_server import McpServer
 from composer.stores.models.mem0_extraction import Mem0Extractor
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.model_router import ModelRouter
+from composer.stores.models.multilingual import MULTILINGUAL_NAME, Multilingual
 from composer.stores.models.offline_model import OfflineModel
 from composer.stores.models.openai_chat import OpenAIChat
 from composer.stores.models.openai_embedder import OpenAIEmbedder
@@ -116,12 +117,12 @@ def configured_embedder(settings: Settings, stored: str = "") -> MiniLM | OpenAI
 
 
 def default_embedder() -> MiniLM:
-    """The embedder of a new database where none is set."""
-    return MiniLM()
+    """The embedder of a new database where none is set: `multilingual` where the weights for it are installed."""
+    return Multilingual() if e5.is_installed() else MiniLM()
 
 
 def _packaged_embedder(name: str) -> MiniLM:
-    return MultilingualE5() if name == e5.E5_NAME else MiniLM()
+    return {MULTILINGUAL_NAME: Multilingual, e5.E5_NAME: MultilingualE5}.get(name, MiniLM)()
 
 
 def _stored_embedder(name: str) -> MiniLM:
@@ -130,7 +131,7 @@ def _stored_embedder(name: str) -> MiniLM:
             f"This database holds vectors of the embedder {name}: set NEXUS_EMBEDDER to it, or replace the vectors "
             "with nexus reembed."
         )
-    if name == e5.E5_NAME and not e5.is_installed():
+    if name in (MULTILINGUAL_NAME, e5.E5_NAME) and not e5.is_installed():
         raise Misconfigured(
             f"This database holds vectors of the embedder {name}, whose weights are not installed here: "
             f"{e5.INSTALL} loads them, or nexus reembed replaces the vectors."

@@ -223,6 +223,11 @@ def packaged_directory() -> Path:
     return Path(MODEL_DIR)
 
 
+def loaded(directory: Path | None = None) -> LoadedModel:
+    """The model, of a folder or as it is installed. Raises Misconfigured."""
+    return _LoadedModel(directory or packaged_directory())
+
+
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
@@ -294,7 +299,7 @@ class MiniLM:
 
     def _open(self) -> LoadedModel:
         """Read the files of the model. Raises Misconfigured when they are not installed."""
-        return _LoadedModel(self._directory or packaged_directory())
+        return loaded(self._directory)
 
     def _load_model(self) -> LoadedModel:
         with self._loading:

@@ -1,0 +1,70 @@
+"""The embedder of English and other languages: both vectors side by side, and when it is the default."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from composer.settings import Settings
+from composer.stores.models import calibration, e5, minilm, multilingual
+from composer.stores.models.configured import configured_embedder
+from composer.stores.models.e5 import PASSAGE, QUESTION
+from composer.stores.models.minilm import WIDTH
+from composer.stores.models.multilingual import SHARE, Multilingual, side_by_side
+from tests.deep.unit.test_e5 import weighed
+
+BOTH = "When is Lena on vacation?", "Wann hat Lena Urlaub?"
+
+
+@weighed
+async def test_a_vector_is_both_side_by_side_and_of_another_language_than_english_the_second_alone() -> None:
+    embedder = Multilingual(threads=1)
+    said, asked = await embedder.embed(BOTH), await embedder.embed_questions(BOTH)
+    embedder.close()
+    english, second = minilm.loaded(), e5.loaded()
+    for vectors, kind in ((said, PASSAGE), (asked, QUESTION)):
+        assert vectors.shape == (2, 2 * WIDTH)
+        assert vectors[0, :WIDTH] / SHARE**0.5 == pytest.approx(english.vector(BOTH[0]), abs=1e-6)
+        assert vectors[0, WIDTH:] / (1 - SHARE) ** 0.5 == pytest.approx(second.vector(f"{kind}{BOTH[0]}"), abs=1e-6)
+        assert not vectors[1, :WIDTH].any()
+        assert vectors[1, WIDTH:] == pytest.approx(second.vector(f"{kind}{BOTH[1]}"), abs=1e-6)
+
+
+@weighed
+async def test_a_question_finds_short_english_lines_and_what_was_said_in_another_language() -> None:
+    embedder = Multilingual(threads=1)
+    lines = ["I moved to Berlin last weekend!", "haha nice", "Ich bin ab August im Urlaub.", "the build is green again"]
+    said = await embedder.embed(lines)
+    for question, answer in (("Where does alice live?", 0), ("When is Lena on vacation?", 2)):
+        assert int((said @ (await embedder.embed_questions([question]))[0]).argmax()) == answer
+    embedder.close()
+
+
+@weighed
+def test_the_scale_is_that_of_english_texts() -> None:
+    english = minilm.loaded()
+    frames = calibration.pairs_in_frame(*calibration.raw_vectors())
+    pairs = calibration.pairs()[0]
+    assert pairs[0] == BOTH[0]
+    asked, said = (np.stack([vectors[0], vectors[len(vectors) // 2]]) for vectors in frames)
+    joined = [
+        np.stack(
+            [
+                [side_by_side(english.vector(pairs[half * 2 + kind + n * 4]), row, SHARE) for n, row in enumerate(rows)]
+                for half, rows in enumerate(vectors)
+            ]
+        )
+        for kind, vectors in enumerate((asked, said))
+    ]
+    measured = calibration.scale(*joined)
+    for name in ("apart", "spread", "strange"):
+        assert getattr(multilingual.MULTILINGUAL_SCALE, name) == pytest.approx(getattr(measured, name), abs=0.011)
+
+
+def test_it_is_the_default_where_its_weights_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(e5, "find_spec", lambda _: object())
+    assert configured_embedder(Settings(home=tmp_path)).name == "multilingual"
+    assert configured_embedder(Settings(home=tmp_path), "minilm").name == "minilm", "that of the stored vectors"
+    assert configured_embedder(Settings(home=tmp_path, embedder="minilm"), "multilingual").name == "minilm"
+    monkeypatch.setattr(e5, "find_spec", lambda _: None)
+    assert configured_embedder(Settings(home=tmp_path)).name == "minilm"
