@@ -27,6 +27,7 @@ from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores
 
 PAIRS: Final = Path(__file__).with_name("newer_pairs.txt")
+MORE: Final = PAIRS.with_name("newer_more.txt")
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ROOM: Final = "office"
@@ -45,9 +46,9 @@ class Pair:
     question: str
 
 
-def read_pairs() -> list[Pair]:
-    """The pairs of the file, in its order."""
-    lines = PAIRS.read_text(encoding="utf-8").splitlines()
+def read_pairs(file: Path = PAIRS) -> list[Pair]:
+    """The pairs of a file, in its order."""
+    lines = file.read_text(encoding="utf-8").splitlines()
     return [Pair(*line.split("|")) for line in lines if line and not line.startswith("#")]
 
 
@@ -67,9 +68,9 @@ def talk(pairs: list[Pair], noise: list[str], seed: int = 7) -> list[MessageEven
     ]
 
 
-async def measure(data: Path, lines: int, embedder: str, *, show: bool) -> Report:
+async def measure(data: Path, lines: int, embedder: str, *, show: bool, file: Path = PAIRS) -> Report:
     """Import, ask and count."""
-    pairs = read_pairs()
+    pairs = read_pairs(file)
     noise = [m.text for t in read_talks(data / "locomo" / "locomo-dev.json") for m in t.messages][:lines]
     messages = talk(pairs, noise)
     counts = {"odd": Counter[str](), "even": Counter[str]()}
@@ -131,9 +132,11 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=800, help="of other talk (800)")
     parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
     parser.add_argument("--show", action="store_true", help="print each pair")
+    parser.add_argument("--more", action="store_true", help="the pairs of newer_more.txt, by which nothing was chosen")
     given = parser.parse_args()
     configure_logs("error")
-    report = asyncio.run(measure(given.data, given.lines, given.embedder, show=given.show))
+    file = MORE if given.more else PAIRS
+    report = asyncio.run(measure(given.data, given.lines, given.embedder, show=given.show, file=file))
     sys.stdout.write("\n".join(report.text) + "\n")
 
 
