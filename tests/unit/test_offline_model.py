@@ -424,3 +424,13 @@ async def test_a_named_room_is_asked_for_its_own_messages_alone() -> None:
     for question in ("what was said in #ops yesterday?", "what was said yesterday in the ops room?"):
         (told,) = quotes(await answer(prompt(question, recall=recall)))
         assert "The mast was raised." in told
+
+
+async def test_what_recall_found_in_another_language_is_quoted() -> None:
+    recalled = (
+        "- (s1) carol (2026-04-02 10:00): We meet in the foyer at nine.\n"
+        "- (s2) carol (2026-04-03 10:00): The foyer is on the left."
+    )
+    (quote,) = quotes(await answer(prompt("@nexus Wo treffen wir uns?", recall=recalled)))
+    assert quote == "- (s1) carol (2026-04-02 10:00): We meet in the foyer at nine."
+    assert (await answer(prompt("@nexus where is the party?", recall=recalled))).startswith(NOTHING_REMEMBERED)

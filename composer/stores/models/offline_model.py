@@ -32,7 +32,7 @@ from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
 from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
-from composer.text.terms import sentences, terms
+from composer.text.terms import sentences, terms, tongue
 from composer.text.work import CLEANED_PER_READ, off_loop
 
 SECTION_HEAD = "[{name}]"
@@ -428,7 +428,8 @@ def _quotes(
     """The quotes that answer a question."""
     periods = named_periods(question, asked_at, zone)
     if not periods:
-        best = _with_newer(_best(_candidates(entries), question), entries)
+        best = _best(_candidates(entries), question) or _in_another_language(entries, question)
+        best = _with_newer(best, entries)
         return [each.entry.quote(each.text) for each in best]
     then = [entry for entry in entries if is_within(entry.when, periods, zone)]
     if asks_only_for_a_time(question, own_name):
@@ -436,6 +437,13 @@ def _quotes(
     about = " ".join(word for word in question.split() if not asks_only_for_a_time(word, own_name))
     best = _best(_candidates(then), about) or _best(_candidates(entries), about)  # each is quoted with its date
     return [each.entry.quote(each.text) for each in best]
+
+
+def _in_another_language(entries: Sequence[_Entry], question: str) -> list[_Candidate]:
+    """The first recalled line in another language than the question: no word can be in both, so it was found by
+    meaning."""
+    asked_in = tongue(question)
+    return _candidates([each for each in entries if each.section == "RECALL" and tongue(each.text) != asked_in])[:1]
 
 
 def _with_newer(best: list[_Candidate], entries: Sequence[_Entry]) -> list[_Candidate]:
