@@ -247,3 +247,11 @@ async def test_beside_an_answer_made_of_nothing_stands_what_its_person_has_elsew
     harness.clock.tick(60)
     again = await alice.page(await asked(alice, "and at night?", first))
     assert "made of what was said before in this conversation" in again
+
+
+async def test_an_agent_is_called_by_the_name_that_admins_gave_it(harness: AppHarness, alice: Person) -> None:
+    tenant = harness.workspace().tenant_id
+    harness.app.directory.take(tenant, {"agents.nexus.name": '"Heron"'})
+    written = (await alice.press("/ask", SCRIPT, text="who are you?")).text
+    assert '<b dir="auto">Heron</b>' in written
+    assert '<b dir="auto">Heron</b>' in await alice.page(await asked(alice, "who are you?"))

@@ -244,7 +244,9 @@ async def _frame(viewer: Viewer, reading: Reading, owner: SessionOwner, chosen: 
     session = None if chosen is None else await get_session(reading.tx, owner, chosen)
     projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
     spoken = viewer.call.app.file_texts.transcribes
+    agents = {each.slug: each.name for each in viewer.call.app.directory.agents(viewer.principal.tenant_id)}
     shown = {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects, "spoken": spoken}
+    shown["agents"] = agents
     return _NO_HELP | shown | {"accepted": f"{ACCEPTED},audio/*" if spoken else ACCEPTED}
 
 
