@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bot.web.problems import TooManyRequests
-from composer.people.credentials.principal import Principal
+from composer.people.credentials.principal import Principal, Source
 from composer.settings.server_urls import ServerUrl
 
 logger = structlog.get_logger()
@@ -60,9 +60,9 @@ class FairUse:
         self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
 
     async def admit(self, caller: str, *, admin: bool = False, credentials: Sequence[str] = ()) -> None:
-        """Count a request of a caller, `person:` or `key:` with an id or `address:` with one; or with `admin`, count it
-        as one for what only admins may do. `credentials` are the texts that they ask with: see `require_not_refused`.
-        Raises TooManyRequests."""
+        """Count a request of a caller, `person:`, `browsers:` or `key:` with an id or `address:` with one; or with
+        `admin`, count it as one for what only admins may do. `credentials` are the texts that they ask with: see
+        `require_not_refused`. Raises TooManyRequests."""
         seconds = await self._wait(admin, f"{'admin:' if admin else ''}{caller}")
         if seconds is not None:
             if credentials:
@@ -111,8 +111,9 @@ def _digest(credentials: Sequence[str]) -> bytes:
 
 
 def person_of(principal: Principal) -> str:
-    """Who asks with a credential: a person, by whichever of their keys, tools and web sessions."""
-    return f"person:{principal.user}"
+    """Who asks with a credential: a person, by whichever of their keys and tools; or by their browsers, which are
+    counted apart: a tool that asks in a loop leaves its person the page on which they end it."""
+    return f"{'browsers' if principal.source is Source.WEB_SESSION else 'person'}:{principal.user}"
 
 
 def address_of(request: Request) -> str:

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from bot.web import limits
 from bot.web.app import web_app
+from bot.web.credentials import COOKIE_ON_LOCALHOST
 from bot.web.dependencies import counted_by_address
 from bot.web.limits import FairUse, address_of
 from bot.web.metrics import Metrics
@@ -23,7 +24,7 @@ from bot.web.principal import Admin, Bearer
 from bot.web.problems import TooManyRequests, documented
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
-from tests.support.api import bearer, key_of, person
+from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
@@ -238,6 +239,8 @@ async def test_a_person_counts_once_with_all_keys_and_tools_and_wrong_keys_for_t
         assert [status for key in many for status in await statuses("/v1/whoami", key, 2)] == [200] * 8
         assert 429 in [status for key in many for status in await statuses("/v1/whoami", key, 5)]
         assert await statuses("/v1/mine", bob, 1) == [200]
+        browser = {"Cookie": f"{COOKIE_ON_LOCALHOST}={await cookie_of(harness, 'carol')}"}
+        assert (await client.get("/v1/mine", headers=browser)).status_code == 200, "where they end a tool that does so"
 
 
 async def test_a_refused_flood_asks_neither_redis_nor_the_database_whose_it_is(
