@@ -434,3 +434,10 @@ async def test_what_recall_found_in_another_language_is_quoted() -> None:
     (quote,) = quotes(await answer(prompt("@nexus Wo treffen wir uns?", recall=recalled)))
     assert quote == "- (s1) carol (2026-04-02 10:00): We meet in the foyer at nine."
     assert (await answer(prompt("@nexus where is the party?", recall=recalled))).startswith(NOTHING_REMEMBERED)
+
+
+@pytest.mark.parametrize("question", ["@nexus when is the ofsite?", "@nexus when is the offiste?"])
+async def test_a_misspelt_question_is_answered_by_what_recall_found_for_the_right_word(question: str) -> None:
+    recalled = "- (s1) 2026-04-02 10:00 carol: The offsite is in June."
+    (quote,) = quotes(await answer(prompt(question, recall=recalled)))
+    assert quote == "- (s1) carol (2026-04-02 10:00): The offsite is in June."

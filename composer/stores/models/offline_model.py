@@ -32,6 +32,7 @@ from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
 from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
 from composer.text.small_talk import small_talk
+from composer.text.spelling import beginnings, may_be_misspelt, meant
 from composer.text.terms import sentences, terms, tongue
 from composer.text.work import CLEANED_PER_READ, off_loop
 
@@ -259,6 +260,7 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
     speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
     named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
     words = question_terms - {word for speaker in named for word in terms(speaker)}
+    words = _spelt(words, {word for candidate in candidates for word in candidate.words})
     if not words:  # "what about bob?": his latest messages
         return _first([candidate for candidate in reversed(candidates) if candidate.entry.speaker in named])
     frequency = {word: sum(word in candidate.words for candidate in candidates) for word in words}
@@ -274,6 +276,16 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
         scored.append((matched * pinned * spoken, position, candidate))
     scored.sort(key=lambda entry: entry[:2], reverse=True)
     return _first([each for score, _, each in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]])
+
+
+def _spelt(words: set[str], known: set[str]) -> set[str]:
+    """The words of a question, in place of each misspelt one the word of the prompt that it stands for: recall found
+    what it did by that."""
+    meant_by = {
+        word: meant(word, {term for term in known if term.startswith(tuple(beginnings(word)))})
+        for word in may_be_misspelt(words - known)
+    }
+    return {meant_by.get(word) or word for word in words}
 
 
 def _on_closed_rooms(messages: Sequence[ChatMessage]) -> str:
