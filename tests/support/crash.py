@@ -166,7 +166,9 @@ async def receive(app: App, step: str) -> None:
 
 async def main(home: Path, shown: Path, step: str) -> None:
     plant(step)
-    async with open_app(Settings(home=home), clock=ManualClock(), model=Model(step), index=False) as app:
+    async with open_app(
+        Settings(home=home, embedder="minilm"), clock=ManualClock(), model=Model(step), index=False
+    ) as app:
         app.turns.serve(CONSOLE, FileDelivery(shown, step))
         if step != "none":
             await receive(app, step)

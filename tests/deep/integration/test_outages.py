@@ -306,7 +306,7 @@ async def test_doctor_blames_a_database_that_is_away_and_nothing_else(settings: 
 async def test_an_app_restarts_its_own_servers(cluster: Path, model: Model) -> None:
     home = copy_cluster(Path(tempfile.mkdtemp(prefix="nexus-revive-")), cluster)
     try:
-        async with open_harness(Settings(home=home), model=model) as harness:
+        async with open_harness(Settings(home=home, embedder="minilm"), model=model) as harness:
             await harness.ask("alice", "@nexus hello", **ROOM)
             own = OwnServers(home, EmbeddedServers(home), Servers(ServerUrl(), ServerUrl()))
             dead = [own.process(name).pid for name in ("postgres", "valkey")]
