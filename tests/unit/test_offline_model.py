@@ -178,6 +178,9 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
             )
         ),
         *((text, HELP) for text in ("help", "@nexus help!", "what can you do?", "who are you", "how do you work?")),
+        ("haha danke", ALL_RIGHT),
+        ("@nexus merci beaucoup !", ALL_RIGHT),
+        ("you made my day", ALL_RIGHT),
     ],
 )
 async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(message: str, said: str) -> None:

@@ -13,7 +13,7 @@ from math import log
 
 from composer.layers.plain import has_topic, kind_of, kind_with
 from composer.layers.ranking import is_question
-from composer.layers.relevance import asks_only_for_a_time
+from composer.layers.relevance import asks_nothing, asks_only_for_a_time
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import FACTS, MISSED_SINCE, OPEN_REMINDER, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
@@ -31,7 +31,7 @@ from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
 from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
-from composer.text.small_talk import small_talk
+from composer.text.small_talk import ALL_RIGHT, small_talk
 from composer.text.spelling import beginnings, may_be_misspelt, meant
 from composer.text.terms import sentences, terms, tongue
 from composer.text.work import CLEANED_PER_READ, off_loop
@@ -311,6 +311,8 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         listed := _plain_answer(entries, question, since, zone_of(messages), own_name, _on_closed_rooms(messages))
     ) is not None:
         return listed
+    if words and asks_nothing(_ADDRESS.sub(" ", question.text), own_name):
+        return [ALL_RIGHT]  # thanks, or laughter, in whichever language
     of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
     found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
     if not found:
