@@ -262,6 +262,9 @@ class Dates:
 
     def __init__(self, language: Language, zone: tzinfo, now: datetime | None) -> None:
         self._locale, self._zone, self._now = language.locale, zone, now
+        # Those of English stand as in Britain, whatever the browser says: a day before its month, 24 hours as in chat.
+        is_english = language.locale.language == SOURCE_LANGUAGE
+        self._calendar = Locale(SOURCE_LANGUAGE, "GB") if is_english else language.locale
         self._texts = language.texts
 
     def day(self, at: datetime) -> str:
@@ -275,7 +278,7 @@ class Dates:
 
     def time(self, at: datetime) -> str:
         """The time of day."""
-        return str(format_time(at, "short", tzinfo=self._zone, locale=self._locale))
+        return str(format_time(at, "short", tzinfo=self._zone, locale=self._calendar))
 
     def short(self, at: datetime) -> str:
         """A day and a time, short: the time alone where it was today."""
@@ -284,26 +287,26 @@ class Dates:
 
     def exact(self, at: datetime) -> str:
         """The exact moment, for who points at it."""
-        return str(format_datetime(at, "full", tzinfo=self._zone, locale=self._locale))
+        return str(format_datetime(at, "full", tzinfo=self._zone, locale=self._calendar))
 
     def long(self, day: date) -> str:
         """A day, in full."""
-        return str(format_date(day, "long", locale=self._locale))
+        return str(format_date(day, "long", locale=self._calendar))
 
     def month(self, day: date) -> str:
         """The month that a day is in."""
-        return str(format_skeleton("yMMMM", day, locale=self._locale))
+        return str(format_skeleton("yMMMM", day, locale=self._calendar))
 
     def on(self, day: date) -> str:
         """A day with its weekday."""
-        return str(format_skeleton("yMMMMEEEEd", day, locale=self._locale))
+        return str(format_skeleton("yMMMMEEEEd", day, locale=self._calendar))
 
     def weekdays(self) -> list[tuple[str, str]]:
         """The days of a week from Monday on, short and whole."""
         monday = date(2024, 1, 1)
         days = [monday + timedelta(days=number) for number in range(7)]
         return [
-            (str(format_date(day, "ccc", locale=self._locale)), str(format_date(day, "cccc", locale=self._locale)))
+            (str(format_date(day, "ccc", locale=self._calendar)), str(format_date(day, "cccc", locale=self._calendar)))
             for day in days
         ]
 
@@ -338,10 +341,8 @@ class Dates:
         return self._date(there)
 
     def _date(self, there: date) -> str:
-        same_year = there.year == self._today().year
-        if self._locale.language != SOURCE_LANGUAGE:  # English ones stand as in Britain, whatever the browser says
-            return str(format_skeleton("MMMd" if same_year else "yMMMd", there, locale=self._locale))
-        return str(format_date(there, "d MMM" if same_year else "d MMM y", locale=self._locale))
+        skeleton = "MMMd" if there.year == self._today().year else "yMMMd"
+        return str(format_skeleton(skeleton, there, locale=self._calendar))
 
     def _today(self) -> date:
         return (self._now or datetime.now(UTC)).astimezone(self._zone).date()
