@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composer.errors import NotFound
+from composer.model import API
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
 
@@ -13,7 +14,7 @@ UNKNOWN_ACCOUNT = "You have no such account."
 
 @dataclass(frozen=True, slots=True)
 class DmRooms:
-    """An account of a person, where it is, and whether its DMs with agents recall their rooms."""
+    """An account of a person, the chat platforms that it is on, and whether its DMs with agents recall their rooms."""
 
     user: uuid.UUID
     name: str
@@ -29,7 +30,7 @@ async def dm_rooms(tx: Transaction, access: EntryAccess) -> list[DmRooms]:
         DmRooms(
             id,
             each["name"],
-            sorted({i["platform"] for i in found["identities"] if uuid.UUID(str(i["user"])) == id}),
+            sorted({i["platform"] for i in found["identities"] if uuid.UUID(str(i["user"])) == id} - {API}),
             each["reads_rooms"],
         )
         for id, each in accounts.items()

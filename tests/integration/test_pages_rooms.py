@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from bot.console import schedule
+from composer.model import API
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
@@ -230,6 +231,10 @@ async def test_dms_recall_rooms_once_that_is_turned_on(
     bob = await other(harness, client, "bob")
     shown = await alice.page("/rooms")
     [account] = re.findall(r'name="account" value="([0-9a-f-]{36})"', shown)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        person = {account: (uuid.UUID(account), "alice")}
+        await tx.people.ensure_users(API, harness.workspace().name, person, harness.clock.now())  # as who asks on Ask
+    assert "<small>Console</small>" in await alice.page("/rooms")
     assert "not read in your DMs" in (await harness.command("alice", "/nexus rooms", **DM)).text
     assert (await alice.press("/rooms/in-dms", account=account, on="true")).status_code == 303
     assert "I also recall in this DM" in (await harness.command("alice", "/nexus rooms", **DM)).text
