@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 
 import httpx2
 import pytest
@@ -247,6 +248,26 @@ async def test_beside_an_answer_made_of_nothing_stands_what_its_person_has_elsew
     harness.clock.tick(60)
     again = await alice.page(await asked(alice, "and at night?", first))
     assert "made of what was said before in this conversation" in again
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_a_question_that_nothing_fits_is_taken_to_a_project_by_a_link(
+    harness: AppHarness, alice: Person, model: Model, script: bool
+) -> None:
+    await harness.command("alice", "project create harbour", dm="nexus")
+    await alice.page("/ask")
+
+    async def after(question: str, **place: str) -> str:
+        if script:
+            return (await alice.press("/ask", SCRIPT, text=question, **place)).text
+        return await alice.page((await alice.press("/ask", text=question, **place)).headers["location"])
+
+    shown = await after("where are the cranes?")
+    [link] = re.findall(r'href="(/ask\?project=[^"]+)"', shown)
+    form = await alice.page(unescape(link))
+    assert "where are the cranes?</textarea>" in form
+    [project] = re.findall(r'value="([^"]+)" selected[^>]*>In project harbour', form)
+    assert "/ask?project=" not in await after("where are the boats?", project=project)
 
 
 async def test_an_agent_is_called_by_the_name_that_admins_gave_it(harness: AppHarness, alice: Person) -> None:

@@ -45,6 +45,7 @@ LISTED_SESSIONS: Final = 40  # on a page of all of them
 SUGGESTED_PROJECTS: Final = 2
 SUGGESTED_CHARS: Final = 90
 SHOWN_ELSEWHERE: Final = 3
+MAX_CARRIED_CHARS: Final = 1_000  # of a question that a link takes to a project
 TRIED_WORDS: Final = 4
 _WORD: Final = re.compile(r"\w{4,}")
 _AS_WORDS: Final = str.maketrans("_-", "  ")
@@ -53,6 +54,7 @@ ACCEPTED: Final = ",".join((*sorted(IMAGE_TYPES), *(f".{suffix}" for suffix in R
 _NO_HELP: Final[dict[str, Any]] = {
     "suggestions": (),
     "elsewhere": (),
+    "unanswered": "",
     "chosen": "",
     "is_new": False,
     "to_ask": (),
@@ -135,6 +137,7 @@ async def conversation(
     if view is not None and not view.sources:
         about = next((each.text for each in exchanges if each.turn == shown and not each.posted), "")
         values["elsewhere"] = await _elsewhere(viewer, about)
+        values["unanswered"] = "" if values["session"].session.project else about[:MAX_CARRIED_CHARS]
     now = viewer.call.now
     if is_script(request) and turn is not None:
         return page(request, "parts/ask_sources.html", viewer.language, now=now, view=view, **values)
@@ -195,7 +198,7 @@ async def ask(
     named = [(each.filename, each) for each in files or () if each.filename]  # where none is chosen, one has no name
     sent = [SentFile(name, each.content_type or "", await each.read()) for name, each in named]
     async with viewer.reading() as reading:
-        chrome = reading.chrome
+        chrome, projects = reading.chrome, _projects(reading)
         said = await _said(reading.tx, owner, text, sent, session, project or None)
     question = await nexus.sessions.ask(owner, said, partial(_require_valid, viewer.call), sent)
     if (metered := metered_of(request)) is not None:
@@ -207,7 +210,7 @@ async def ask(
             pass
         return RedirectResponse(address, 303)
     values = {"chrome": chrome, "now": viewer.call.now, "question": question, "asked": text, "address": address}
-    values["files"] = question.session.incoming.attachments
+    values |= {"files": question.session.incoming.attachments, "projects": projects}
     parts = _stream(viewer, nexus, question, values, is_new=session is None)
     headers = PAGE_HEADERS | {"Content-Type": EVENT_STREAM} | ({"HX-Push-Url": address} if session is None else {})
     return StreamingResponse(parts, headers=headers)
@@ -235,19 +238,26 @@ async def _stream(
             case EventKind.ANSWER | EventKind.FAILED | EventKind.REVOKED:
                 found = event.kind is not EventKind.ANSWER or (event.view is not None and event.view.sources)
                 elsewhere = () if found else await _elsewhere(viewer, values["asked"])
-                yield part("parts/ask_ended.html", event=event, view=event.view, elsewhere=elsewhere)
+                unanswered = "" if found or question.session.project else values["asked"][:MAX_CARRIED_CHARS]
+                more = {"elsewhere": elsewhere, "unanswered": unanswered}
+                yield part("parts/ask_ended.html", event=event, view=event.view, **more)
 
 
 async def _frame(viewer: Viewer, reading: Reading, owner: SessionOwner, chosen: uuid.UUID | None) -> dict[str, Any]:
     """What the page shows besides the transcript. Raises NotFound where there is no such conversation."""
     sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
     session = None if chosen is None else await get_session(reading.tx, owner, chosen)
-    projects = [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
+    projects = _projects(reading)
     spoken = viewer.call.app.file_texts.transcribes
     agents = {each.slug: each.name for each in viewer.call.app.directory.agents(viewer.principal.tenant_id)}
     shown = {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects, "spoken": spoken}
     shown["agents"] = agents
     return _NO_HELP | shown | {"accepted": f"{ACCEPTED},audio/*" if spoken else ACCEPTED}
+
+
+def _projects(reading: Reading) -> list[tuple[str, str]]:
+    """The projects that the person is in: id and name."""
+    return [(str(each.id), each.slug) for each in reading.access.projects if each.role is not None]
 
 
 async def _suggestions(
