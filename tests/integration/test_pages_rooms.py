@@ -234,7 +234,7 @@ async def test_dms_recall_rooms_once_that_is_turned_on(
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         person = {account: (uuid.UUID(account), "alice")}
         await tx.people.ensure_users(API, harness.workspace().name, person, harness.clock.now())  # as who asks on Ask
-    assert "<small>Console</small>" in await alice.page("/rooms")
+    assert re.findall(r"alice</b> <small>([^<]*)", await alice.page("/rooms")) == ["Console"]
     assert "not read in your DMs" in (await harness.command("alice", "/nexus rooms", **DM)).text
     assert (await alice.press("/rooms/in-dms", account=account, on="true")).status_code == 303
     assert "I also recall in this DM" in (await harness.command("alice", "/nexus rooms", **DM)).text
