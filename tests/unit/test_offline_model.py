@@ -444,3 +444,14 @@ async def test_a_misspelt_question_is_answered_by_what_recall_found_for_the_righ
     recalled = "- (s1) 2026-04-02 10:00 carol: The offsite is in June."
     (quote,) = quotes(await answer(prompt(question, recall=recalled)))
     assert quote == "- (s1) carol (2026-04-02 10:00): The offsite is in June."
+
+
+async def test_a_message_is_not_quoted_again_from_a_summary_that_repeats_it() -> None:
+    recalled = (
+        '- (s1) 2026-04-02 10:00 carol (from "#general"): The mast was raised.\n'
+        '- (s2) 2026-04-02 (summary, from "#general"): carol: The mast was raised.\n  | '
+        + "dave: The soup was cold. "
+        * 12
+    )
+    (quote,) = quotes(await answer(prompt("@nexus why was the mast raised?", recall=recalled)))
+    assert quote == "- (s1) carol (2026-04-02 10:00): The mast was raised."

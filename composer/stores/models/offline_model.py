@@ -275,7 +275,9 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
         spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
         scored.append((matched * pinned * spoken, position, candidate))
     scored.sort(key=lambda entry: entry[:2], reverse=True)
-    return _first([each for score, _, each in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]])
+    best = [each for score, _, each in scored if score >= MIN_SHARE_OF_BEST_LINE * scored[0][0]]
+    said = {_same_words(f"{each.entry.speaker}: {each.text}") for each in best}
+    return _first([each for each in best if each.entry.speaker or _same_words(each.text) not in said])
 
 
 def _spelt(words: set[str], known: set[str]) -> set[str]:
