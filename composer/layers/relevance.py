@@ -94,20 +94,23 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
 
 def asks_nothing(question: str, names: Collection[str]) -> bool:
     """Whether a text is small talk by its words, or by what it shares with examples in many languages ("you made my
-    day", "haha danke"): short, without a number, and with a question mark only if it is an example itself. `names` are
-    the agent's.
+    day", "haha danke"): short, without a number or a word that is in none of them, since that may be what is searched
+    for ("vault key"), and with a question mark only if it is an example itself. `names` are the agent's.
     """
     if is_small_talk(question, names):
         return True
     own = {name.casefold() for name in names}
     text = " ".join(word for word in question.split() if word.casefold().strip("@,!.:") not in own)
-    most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_SMALL_TALK_CHARS
+    signs = _LOGOGRAPHIC.search(text) is not None
+    most = MAX_SMALL_TALK_SIGNS if signs else MAX_SMALL_TALK_CHARS
     if not text or len(text) > most or any(letter.isdigit() for letter in text):
         return False
     known = examples(_SMALL_TALK_FILE, _QUESTIONS_FILE)
     kind = known.kind_of_example(text)
     if kind is not None or any(mark in text for mark in _QUESTION_MARKS):
         return kind == _SMALL
+    if not signs and not known.has_all_words(_SMALL, text):
+        return False
     return known.margins(text).get(_SMALL, 0.0) > MIN_SMALL_TALK_MARGIN
 
 

@@ -25,7 +25,7 @@ from composer.visibility import AccessTag, EntryAccess, JoinedRoom
 UNKNOWN_ITEM: Final = "Nothing waits with that id for your approval: somebody has decided about it, or it was erased."
 
 
-class Verdict(StrEnum):
+class ReviewAct(StrEnum):
     """What is done with something that waits. AMEND: it goes, and words of who decides are stored in its place."""
 
     APPROVE = "approve"
@@ -68,7 +68,7 @@ async def decide(
     access: EntryAccess,
     presence: Presence,
     id: uuid.UUID,
-    verdict: Verdict,
+    act: ReviewAct,
     text: str,
     event: str,
     now: datetime,
@@ -80,11 +80,11 @@ async def decide(
     if found is None:
         raise NotFound(UNKNOWN_ITEM)
     item = found.item
-    if verdict is Verdict.APPROVE:
+    if act is ReviewAct.APPROVE:
         await review.approve(tx, item, now)
         return found, Receipt()
     receipt = await review.reject(tx, item, now)
-    if verdict is Verdict.AMEND:
+    if act is ReviewAct.AMEND:
         if item.entry is not None:
             raise NotFound(UNKNOWN_ITEM)  # no form of ours asks for it
         tag, author = AccessTag(item.namespace, item.visibility, access.user), Author(access.name)

@@ -18,6 +18,7 @@ IMAGE_TOKENS: Final = 1_600
 TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 
 Vectors = NDArray[np.float32]
+_Vectors = TypeVar("_Vectors", NDArray[np.float32], NDArray[np.float64])
 _Cosine = TypeVar("_Cosine", float, NDArray[np.float32], NDArray[np.float64])
 # The scale on which everything is decided that a cosine decides, whatever the embedder: the mean of questions and lines
 # that do not answer them, how far those are from it (standard deviation), and the mean of lines about different things.
@@ -45,6 +46,10 @@ class Scale:
         if self.strange == STRANGE:
             return cosine
         return (cosine - self.strange) * ((1 - STRANGE) / (1 - self.strange)) + STRANGE
+
+    def compare(self, ones: _Vectors, others: _Vectors) -> _Vectors:
+        """The likeness of each of some texts to each of others, by their vectors: shape (len(ones), len(others))."""
+        return self.likeness(ones @ others.T)
 
     def cosine(self, likeness: float) -> float:
         """The cosine of texts of a likeness."""

@@ -165,7 +165,7 @@ def _similarity(
     """The similarity of each pair of sentences, 0 to 1: how like their vectors are, else the cosine of their sets of
     terms."""
     if vectors is not None:
-        return np.clip(scale.likeness(vectors.astype(np.float64) @ vectors.T.astype(np.float64)), 0.0, 1.0)
+        return np.clip(scale.compare(vectors.astype(np.float64), vectors.astype(np.float64)), 0.0, 1.0)
     similarity = np.zeros((len(candidates), len(candidates)))
     for i, one in enumerate(candidates):
         for j, other in enumerate(candidates[:i]):

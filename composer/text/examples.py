@@ -27,17 +27,22 @@ _LENGTHS: Final = (2, 3, 4)
 @dataclass(frozen=True, slots=True)
 class Examples:
     """How often each part of a word is in the examples of a kind, how many parts there are, the sentences without what
-    stands for other words, and the kinds of those that have no braces by their words."""
+    stands for other words, the kinds of those that have no braces by their words, and all words of a kind."""
 
     parts: dict[str, Counter[str]]
     totals: dict[str, int]
     distinct: int
     sentences: tuple[tuple[str, str], ...]  # (kind, sentence)
     kinds: dict[str, str]
+    words: dict[str, frozenset[str]]
 
     def kind_of_example(self, sentence: str) -> str | None:
         """The kind of an example in the same words."""
         return self.kinds.get(_plain(sentence))
+
+    def has_all_words(self, kind: str, sentence: str) -> bool:
+        """Whether each word of a sentence stands in some example of a kind."""
+        return self.words[kind].issuperset(_plain(sentence).split())
 
     def margins(self, sentence: str, prior: float = 0.0) -> dict[str, float]:
         """By kind, how much likelier a sentence is of it than of none: the logarithm, less `prior`, by the root of the
@@ -69,7 +74,10 @@ def examples(name: str, against: str = "") -> Examples:
     totals = {kind: sum(each.values()) for kind, each in parts.items()}
     sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
-    return Examples(parts, totals, distinct, sentences, kinds)
+    words = {
+        of: frozenset(word for kind, _, text in read if kind == of for word in _plain(text).split()) for of in parts
+    }
+    return Examples(parts, totals, distinct, sentences, kinds, words)
 
 
 def _lines(name: str) -> list[list[str]]:

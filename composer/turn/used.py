@@ -109,7 +109,7 @@ class UsedSources:
         vectors = await self._embedder.embed(texts, account)
         read = await self._vectors(account, sources, known)
         own = [read[_said_by(item)] for item in sources]
-        likeness = self._embedder.scale.likeness(vectors @ np.concatenate(own).T)
+        likeness = self._embedder.scale.compare(vectors, np.concatenate(own))
         borders = np.cumsum([len(each) for each in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
         alone, of_question = by_source[: len(said) + len(clauses)], by_source[-1]

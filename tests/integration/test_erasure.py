@@ -168,7 +168,7 @@ async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_
     model.says = ["Alice earns ninety-one thousand zqsummarised a year."]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await say_filler(harness)
-    question = "what can Alice afford by now?"
+    question = "who could buy a boat by now?"
     shown = str((await harness.compose("bob", f"@nexus {question}", **ROOM)).prompt)
     assert "zqsummarised" in shown
     assert "91k" not in shown

@@ -114,6 +114,7 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
             "by words": by_words.candidates,
             "rarities": by_words.rarities,
+            "words": await tx.recall.words(scene.readable, {term[:2] for term in TERMS}, LIMIT, NOW),
             "the viewer's": (
                 await tx.recall.search(scene.readable, vector, [], 9, [], NOW, authors=[scene.viewer])
             ).candidates,

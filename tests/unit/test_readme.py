@@ -378,7 +378,7 @@ EXPLAINS = (
     "For answers in sentences",
     "What leaves your machine:",
     "From here on, `nexus` stands",
-    "Nexus takes about 200 MB",
+    "Nexus takes about 280 MB",
     "On two slow cores",
     "Step by step:",
     "[your message history](docs/import.md)",

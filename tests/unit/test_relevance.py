@@ -84,6 +84,7 @@ def test_small_talk_in_many_languages_asks_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        *("vault key", "allergies", "great budget", "sprint goal"),
         *("wifi password", "the Berlin trip", "thanks! and the deadline?", "sorry, which room again", "you rock 12"),
         *(
             "WLAN Passwort",

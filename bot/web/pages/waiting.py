@@ -20,7 +20,7 @@ from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.places import NamedPlace, named
-from composer.people.reviewing import Verdict
+from composer.people.reviewing import ReviewAct
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import JoinedRoom
@@ -130,7 +130,7 @@ async def accept(
     viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
 ) -> Response:
     """Store it, as if its writer had been trusted."""
-    return await _decide(viewer, id, csrf, project, Verdict.APPROVE)
+    return await _decide(viewer, id, csrf, project, ReviewAct.APPROVE)
 
 
 @router.post("/{id}/reject")
@@ -138,7 +138,7 @@ async def reject(
     viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
 ) -> Response:
     """Erase it: it is not stored."""
-    return await _decide(viewer, id, csrf, project, Verdict.REJECT)
+    return await _decide(viewer, id, csrf, project, ReviewAct.REJECT)
 
 
 @router.post("/{id}/amend")
@@ -150,23 +150,23 @@ async def amend(
     project: Annotated[str, Form(max_length=36)] = "",
 ) -> Response:
     """Store other words in its place, those of the person who decides."""
-    return await _decide(viewer, id, csrf, project, Verdict.AMEND, text)
+    return await _decide(viewer, id, csrf, project, ReviewAct.AMEND, text)
 
 
-async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, verdict: Verdict, text: str = "") -> Response:
+async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, chosen: ReviewAct, text: str = "") -> Response:
     viewer.require_form(csrf)
-    call, act = viewer.call, ERASED if verdict is Verdict.REJECT else STORED
+    call, act = viewer.call, ERASED if chosen is ReviewAct.REJECT else STORED
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     where = f"&project={project}" if project else ""
     async with call.writing(project or None, alone=True) as (tx, access):
         try:
             event = uuid.uuid4().hex
-            found, receipt = await reviewing.decide(tx, access, presence, id, verdict, text, event, call.now)
+            found, receipt = await reviewing.decide(tx, access, presence, id, chosen, text, event, call.now)
             kind = "" if found.item.entry is not None else f"&kind={found.item.kind}"
             where = kind + (where if found.room is None else f"&room={found.room.room_id}")
         except NotFound:
-            if verdict is Verdict.AMEND:
+            if chosen is ReviewAct.AMEND:
                 raise
-            receipt = await listing.decide(tx, access, id, call.now, approved=verdict is Verdict.APPROVE)
+            receipt = await listing.decide(tx, access, id, call.now, approved=chosen is ReviewAct.APPROVE)
         call.erased.append(receipt)
     return RedirectResponse(f"{WAITING}?done={act}{where}", 303)

@@ -31,6 +31,24 @@ async def test_a_vector_is_both_side_by_side_and_of_another_language_than_englis
 
 
 @weighed
+async def test_english_texts_are_compared_as_minilm_does_and_others_as_the_second() -> None:
+    embedder = Multilingual(threads=1)
+    ones = await embedder.embed(BOTH)
+    others = await embedder.embed(["Lena is away in August.", "Lena ist im August nicht da."])
+    embedder.close()
+    likeness = embedder.scale.compare(ones, others)
+    assert likeness.dtype == np.float32
+    english, second = minilm.loaded(), e5.loaded()
+    assert likeness[0, 0] == pytest.approx(
+        english.vector(BOTH[0]) @ english.vector("Lena is away in August."), abs=1e-5
+    )
+    for one, other in ((0, 1), (1, 0), (1, 1)):
+        texts = (BOTH[one], ("Lena is away in August.", "Lena ist im August nicht da.")[other])
+        cosine = np.dot(*(second.vector(f"{PASSAGE}{text}") for text in texts))
+        assert likeness[one, other] == pytest.approx(e5.E5_SCALE.likeness(cosine), abs=1e-5)
+
+
+@weighed
 async def test_a_question_finds_short_english_lines_and_what_was_said_in_another_language() -> None:
     embedder = Multilingual(threads=1)
     lines = ["I moved to Berlin last weekend!", "haha nice", "Ich bin ab August im Urlaub.", "the build is green again"]
