@@ -30,7 +30,7 @@ from composer.app import composition
 from composer.settings import Settings
 from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.models import minilm
+from composer.stores.models import configured, minilm
 from composer.text.digests import text_digest
 from tests.support import runs
 from tests.support.cpu_times import CpuTimes
@@ -182,7 +182,7 @@ def servers(cluster: Path) -> Iterator[Servers]:
 def one_network() -> Iterator[None]:
     """Load the network of MiniLM once for all apps of a worker: it keeps nothing of a text. It runs in one thread, for
     three quarters of the processor's time of two, and with the same result. Each text runs once, as three of four come
-    up again. Tests of the network itself use `without_kept_vectors`."""
+    up again. Tests of the network itself use `without_kept_vectors`. Where no embedder is set, it is this one."""
     network, vectors = minilm._LoadedModel, dict[bytes, Any]()
     run = network.vector
 
@@ -197,6 +197,7 @@ def one_network() -> Iterator[None]:
         patch.setattr(network, "vector", vector)
         patch.setattr(minilm, "_LoadedModel", functools.lru_cache(network))
         patch.setattr(minilm, "MOST_THREADS", 1)
+        patch.setattr(configured, "default_embedder", minilm.MiniLM)
         yield
 
 

@@ -28,7 +28,7 @@ _NOTHING: Final = np.zeros(WIDTH, dtype=np.float32)
 @dataclass(frozen=True, slots=True)
 class _ScaleOfBoth(Scale):
     def compare(self, ones: _Vectors, others: _Vectors) -> _Vectors:
-        """The likeness of texts to others: between English ones that of MiniLM, with which the bounds were measured, and
+        """The likeness of texts to others: between English ones that of MiniLM, by which the bounds were chosen, and
         else that of multilingual-e5-small. By the mean of both, forgetting missed three times as many answers."""
         english = MINILM_SCALE.likeness(ones[:, :WIDTH] @ others[:, :WIDTH].T / SHARE)
         firsts, seconds = ones[:, WIDTH:], others[:, WIDTH:]

@@ -67,9 +67,7 @@ def facts() -> list[Fact]:
 
 @pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
-    plain = settings.model_copy(
-        update={"embedder": "multilingual", "agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"}
-    )
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"})
     async with open_harness(plain, model=model) as harness:
         yield harness
 

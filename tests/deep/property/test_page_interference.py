@@ -398,6 +398,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "turn": (RANDOM,),
     "done": ("accept", "store", "erase"),
     "room": (RANDOM,),
+    "kind": ("memory", "entry"),
     "again": (RANDOM,),
     "view": ("days", "decisions", "facts", "memories", "people", "entries", "table", "cards", "activity"),
     "on": (DAY,),

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from composer.settings import Settings
-from composer.stores.models import calibration, e5, minilm, multilingual
+from composer.stores.models import calibration, configured, e5, minilm, multilingual
 from composer.stores.models.configured import configured_embedder
 from composer.stores.models.e5 import PASSAGE, QUESTION
 from composer.stores.models.minilm import WIDTH
 from composer.stores.models.multilingual import SHARE, Multilingual, side_by_side
 from tests.deep.unit.test_e5 import weighed
 
+DEFAULT = configured.default_embedder  # which tests change
 BOTH = "When is Lena on vacation?", "Wann hat Lena Urlaub?"
 
 
@@ -80,6 +81,7 @@ def test_the_scale_is_that_of_english_texts() -> None:
 
 
 def test_it_is_the_default_where_its_weights_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configured, "default_embedder", DEFAULT)
     monkeypatch.setattr(e5, "find_spec", lambda _: object())
     assert configured_embedder(Settings(home=tmp_path)).name == "multilingual"
     assert configured_embedder(Settings(home=tmp_path), "minilm").name == "minilm", "that of the stored vectors"
