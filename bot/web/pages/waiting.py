@@ -153,20 +153,20 @@ async def amend(
     return await _decide(viewer, id, csrf, project, ReviewAct.AMEND, text)
 
 
-async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, chosen: ReviewAct, text: str = "") -> Response:
+async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, what: ReviewAct, text: str = "") -> Response:
     viewer.require_form(csrf)
-    call, act = viewer.call, ERASED if chosen is ReviewAct.REJECT else STORED
+    call, act = viewer.call, ERASED if what is ReviewAct.REJECT else STORED
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     where = f"&project={project}" if project else ""
     async with call.writing(project or None, alone=True) as (tx, access):
         try:
             event = uuid.uuid4().hex
-            found, receipt = await reviewing.decide(tx, access, presence, id, chosen, text, event, call.now)
+            found, receipt = await reviewing.decide(tx, access, presence, id, what, text, event, call.now)
             kind = "" if found.item.entry is not None else f"&kind={found.item.kind}"
             where = kind + (where if found.room is None else f"&room={found.room.room_id}")
         except NotFound:
-            if chosen is ReviewAct.AMEND:
+            if what is ReviewAct.AMEND:
                 raise
-            receipt = await listing.decide(tx, access, id, call.now, approved=chosen is ReviewAct.APPROVE)
+            receipt = await listing.decide(tx, access, id, call.now, approved=what is ReviewAct.APPROVE)
         call.erased.append(receipt)
     return RedirectResponse(f"{WAITING}?done={act}{where}", 303)
