@@ -34,7 +34,7 @@ def two_agents(settings: Settings, tmp_path: Path) -> Settings:
         "NEXUS_HOME": str(tmp_path),
         "NEXUS_DATABASE_URL": settings.database_url or "",
         "NEXUS_REDIS_URL": settings.redis_url or "",
-        "NEXUS_EMBEDDER": settings.embedder,
+        "NEXUS_EMBEDDER": settings.embedder or "",
     }
     return load_settings(environment, tmp_path)
 
