@@ -274,6 +274,7 @@ RECALLED: Final = {
     "by meaning",
     "by words",
     "rarities",
+    "words",
     "the latest",
     "the latest facts",
     "the best two",

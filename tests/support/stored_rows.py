@@ -115,7 +115,7 @@ class Rows:
         vector = str(np.random.default_rng(id.int % 2**32).normal(size=WIDTH).tolist()) if found else None
         row = {"vendors": vendors, "at": at, "length": 3}
         await self._insert("recall_index", tag, id=id, kind=kind, embedding=vector, **row)
-        for term in TERMS if found else ():
+        for term in (*TERMS, f"launch{id.hex}") if found else ():  # and one of its own
             await self._insert("recall_terms", tag, item_id=id, term=term, tf=1, **row)
 
     async def _insert(self, table: str, tag: Tag | None, **values: Any) -> None:
