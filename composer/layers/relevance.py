@@ -72,7 +72,7 @@ _SMALL_TALK_FILE: Final = "small_talk.txt"
 _QUESTIONS_FILE: Final = "plain_questions.txt"
 _SMALL: Final = "small"
 MIN_SMALL_TALK_MARGIN: Final = 1.5  # of being like small talk over being like anything that is asked
-MAX_SMALL_TALK_CHARS: Final = 32
+MAX_UNASKING_CHARS: Final = 32
 MAX_SMALL_TALK_SIGNS: Final = 12  # of a text in Chinese, Japanese or Korean
 _LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter
@@ -102,7 +102,7 @@ def asks_nothing(question: str, names: Collection[str]) -> bool:
     own = {name.casefold() for name in names}
     text = " ".join(word for word in question.split() if word.casefold().strip("@,!.:") not in own)
     signs = _LOGOGRAPHIC.search(text) is not None
-    most = MAX_SMALL_TALK_SIGNS if signs else MAX_SMALL_TALK_CHARS
+    most = MAX_SMALL_TALK_SIGNS if signs else MAX_UNASKING_CHARS
     if not text or len(text) > most or any(letter.isdigit() for letter in text):
         return False
     known = examples(_SMALL_TALK_FILE, _QUESTIONS_FILE)

@@ -22,7 +22,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import AccessTag, EntryAccess, JoinedRoom
 
-UNKNOWN_ITEM: Final = "Nothing waits with that id for your approval: somebody has decided about it, or it was erased."
+NOTHING_WAITS: Final = "Nothing waits with that id for your approval: somebody has decided about it, or it was erased."
 
 
 class ReviewAct(StrEnum):
@@ -78,7 +78,7 @@ async def decide(
     `app.forgotten` after the commit. Raises NotFound, and BadInput when it was decided meanwhile."""
     found = next((each for each in await waiting_items(tx, access, presence) if each.item.id == id), None)
     if found is None:
-        raise NotFound(UNKNOWN_ITEM)
+        raise NotFound(NOTHING_WAITS)
     item = found.item
     if act is ReviewAct.APPROVE:
         await review.approve(tx, item, now)
@@ -86,7 +86,7 @@ async def decide(
     receipt = await review.reject(tx, item, now)
     if act is ReviewAct.AMEND:
         if item.entry is not None:
-            raise NotFound(UNKNOWN_ITEM)  # no form of ours asks for it
+            raise NotFound(NOTHING_WAITS)  # no form of ours asks for it
         tag, author = AccessTag(item.namespace, item.visibility, access.user), Author(access.name)
         if item.kind == "landmark":
             await add_landmark(tx, tag, text, author, API, event, now)

@@ -14,7 +14,7 @@ FORGET: Final = (
 REMIND: Final = "To be reminded of something: /nexus remind me tomorrow 9:00 call the printer."
 REMEMBER_HINT: Final = "To have me remember something: /nexus remember the printer is on the second floor."
 HELP: Final = "I answer from what was said where you may read it. For all that I can do: /nexus help."
-SMALL_TALK: Final = frozenset((WELCOME, FINE, ALL_RIGHT, FORGET, REMIND, REMEMBER_HINT, HELP))  # all that is answered
+SMALL_TALK_ANSWERS: Final = frozenset((WELCOME, FINE, ALL_RIGHT, FORGET, REMIND, REMEMBER_HINT, HELP))  # all of them
 
 MAX_SMALL_TALK_CHARS: Final = 200  # of a message that may be small talk
 _LETTERS = re.compile(r"[^\W\d_]+")

@@ -21,7 +21,7 @@ _ALIKE: Final = (
     *("zx", "xc", "cv", "vb", "bn", "nm"),
 )
 _TAKEN_FOR: Final = frozenset((one, other) for letters in _ALIKE for one in letters for other in letters)
-_BEGINNING: Final = 2  # letters that are right, or right but for one too much
+_RIGHT_LETTERS: Final = 2  # letters that are right, or right but for one too much
 
 
 def may_be_misspelt(terms: Collection[str]) -> list[str]:
@@ -32,7 +32,7 @@ def may_be_misspelt(terms: Collection[str]) -> list[str]:
 
 def beginnings(word: str) -> set[str]:
     """What the words begin with that a word is compared with."""
-    return {word[:_BEGINNING], word[0] + word[_BEGINNING]}
+    return {word[:_RIGHT_LETTERS], word[0] + word[_RIGHT_LETTERS]}
 
 
 def is_swapped_stop_word(term: str) -> bool:

@@ -32,7 +32,7 @@ from bot.web.pages.sources import cards_of, with_links
 from composer.people.places import NamedPlace
 from composer.text.file_kinds import file_kind
 from composer.text.offline import OFFLINE
-from composer.text.small_talk import SMALL_TALK
+from composer.text.small_talk import SMALL_TALK_ANSWERS
 
 _HERE: Final = Path(__file__).parent
 SOURCE_LANGUAGE: Final = "en"
@@ -359,7 +359,7 @@ def answer_told(context: Context, answer: str) -> str:
     """An answer that no model wrote, with our own sentences in the reader's language; any other as it is."""
     language = context.resolve("language")
     assert isinstance(language, Language)
-    if answer in SMALL_TALK:
+    if answer in SMALL_TALK_ANSWERS:
         return language.told(answer)
     if OFFLINE not in answer:
         return answer

@@ -62,7 +62,7 @@ OWN = "the asker's own, "
 
 MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
-IN_FILE = ", in a file"  # behind the speaker of a quote from one
+QUOTED_IN_FILE = ", in a file"  # behind the speaker of a quote from one
 
 MAX_QUOTES = 3
 MAX_SPEAKERS = 10  # who are quoted with the same words
@@ -180,7 +180,7 @@ def _entries(content: str, section: str) -> Iterator[_Entry]:
             entry = _entry(section, "\n".join(lines))
             yield entry
             if files:
-                yield replace(entry, text="\n".join(files), speaker=f"{entry.speaker}{IN_FILE}")
+                yield replace(entry, text="\n".join(files), speaker=f"{entry.speaker}{QUOTED_IN_FILE}")
             lines, files, in_file = [], [], False
         if head:
             section = head.group(1)
