@@ -36,6 +36,7 @@ NOT_COUNTED: Final = (
     "/v1/logins",
     "/v1/sessions",
     "/v1/settings",
+    "/v1/privacy",
     "/v1/usage",
     "/v1/admin/",
     "/v1/health",
