@@ -45,6 +45,7 @@ PASSAGE: Final = "passage: "
 MAX_CONTENT_TOKENS: Final = 254  # and one at either end, as MiniLM takes
 MAX_PIECE_CHARS: Final = 16
 MAX_PIECED_CHARS: Final = MAX_CONTENT_TOKENS * MAX_PIECE_CHARS
+NORMALISED_CHARS: Final = 1_000  # at once
 UNKNOWN_PENALTY: Final = 10.0  # below the least score of a piece, for a character that is in none
 _SPACE: Final = "\u2581"  # as pieces spell it
 # As the model's normaliser: control characters are left out, blanks and marks without a width are a space.
@@ -114,7 +115,9 @@ class Pieces:
 
     def ids(self, text: str) -> list[int]:
         """The numbers of a text's pieces, between those that stand first and last: at most MAX_CONTENT_TOKENS."""
-        plain = unicodedata.normalize("NFKC", text).translate(_CLEANED)
+        # In parts: of a letter with 20,000 marks, putting these in order takes a third of a second without a pause.
+        parts = (text[start : start + NORMALISED_CHARS] for start in range(0, len(text), NORMALISED_CHARS))
+        plain = "".join(unicodedata.normalize("NFKC", part) for part in parts).translate(_CLEANED)
         plain = "".join(f"{_SPACE}{word}" for word in plain.split(" ") if word)[:MAX_PIECED_CHARS]
         size = len(plain)
         starts: list[list[tuple[int, int, float]]] = [[] for _ in plain]

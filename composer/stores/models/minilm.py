@@ -43,7 +43,8 @@ MOST_THREADS = 4  # texts at once in the background, where the machine has as ma
 ASKED_THREADS = 2  # texts at once for which somebody waits
 TEXTS_PER_STEP = 8  # in the background, that one thread embeds before the event loop hears of it
 ASKED_PER_STEP = 2  # of those for which somebody waits: others' come between
-BACKGROUND_NICENESS = 10  # of the threads that embed in the background: who waits goes first
+ASKED_NICENESS = 5  # of the threads that embed lists for which somebody waits: questions and all else go first
+BACKGROUND_NICENESS = 10  # of those that embed in the background
 
 INT8_MAX = 127
 JOINED_PARTS = ("query", "key", "value")  # side by side one matrix: one product takes less time than three
@@ -196,11 +197,11 @@ def without_surrogates(text: str) -> str:
     return text[:MAX_TOKENIZED_CHARS].encode("utf-8", "replace").decode()
 
 
-def _step_back() -> None:
+def _step_back(niceness: int) -> None:
     """Let other threads of this machine go before this one. Only Linux gives a thread a priority of its own."""
     if sys.platform == "linux":
         with suppress(OSError):  # a sandbox may forbid it: then they are equals
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
 def _return_free_memory() -> None:
@@ -231,9 +232,10 @@ def loaded(directory: Path | None = None) -> LoadedModel:
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
-    The model is loaded on first use, or by `load`. What is embedded in the background runs in threads of its own, which
-    the system lets run last: a turn waits neither for them nor among them. Within both, whoever waits is next by turns,
-    in steps of a few texts, so that nobody's question waits behind all of somebody else's.
+    The model is loaded on first use, or by `load`. Single texts, lists that somebody waits for, and what is embedded in
+    the background run in threads of their own: the system lets the first run before the second, and these before the
+    last, so nobody's question waits behind an import. Within each, whoever waits is next by turns, in steps of a few
+    texts, so that nobody's question waits behind all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
@@ -243,10 +245,12 @@ class MiniLM:
         self._model: LoadedModel | None = None
         self._loading = threading.Lock()
         threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
-        self._asked = ThreadPoolExecutor(min(ASKED_THREADS, threads), thread_name_prefix="minilm-asked")
-        self._bulk = ThreadPoolExecutor(threads, thread_name_prefix="minilm-bulk", initializer=_step_back)
+        self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
+        asked = min(ASKED_THREADS, threads)
+        self._asked = ThreadPoolExecutor(asked, "minilm-asked", initializer=_step_back, initargs=(ASKED_NICENESS,))
+        self._bulk = ThreadPoolExecutor(threads, "minilm-bulk", initializer=_step_back, initargs=(BACKGROUND_NICENESS,))
         # Twice as many as threads: one person alone keeps all threads at work, and others wait for a step at most.
-        self._asked_turns, self._bulk_turns = Places(2 * min(ASKED_THREADS, threads)), Places(2 * threads)
+        self._query_turns, self._asked_turns, self._bulk_turns = Places(2), Places(2 * asked), Places(2 * threads)
 
     @property
     def name(self) -> str:
@@ -263,7 +267,7 @@ class MiniLM:
 
         Raises Misconfigured when the weights are not installed.
         """
-        await asyncio.get_running_loop().run_in_executor(self._asked, self._load_model)
+        await asyncio.get_running_loop().run_in_executor(self._queries, self._load_model)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32, L2 norm 1, in the order of `texts`.
@@ -273,7 +277,10 @@ class MiniLM:
         """
         loop = asyncio.get_running_loop()
         background = current_party().background
-        threads, turns = (self._bulk, self._bulk_turns) if background else (self._asked, self._asked_turns)
+        threads, turns = self._bulk, self._bulk_turns
+        if not background:
+            one = len(texts) == 1
+            threads, turns = (self._queries, self._query_turns) if one else (self._asked, self._asked_turns)
         size = TEXTS_PER_STEP if background else ASKED_PER_STEP
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
         steps = [range(len(texts))[start : start + size] for start in range(0, len(texts), size)]
@@ -288,7 +295,8 @@ class MiniLM:
         return vectors
 
     def close(self) -> None:
-        """Stop both threads. Texts that wait for them are dropped."""
+        """Stop the threads. Texts that wait for them are dropped."""
+        self._queries.shutdown(wait=False, cancel_futures=True)
         self._asked.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
 

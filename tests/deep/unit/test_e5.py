@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import unicodedata
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -149,6 +150,21 @@ def test_the_committed_frame_and_scale_are_those_of_the_texts() -> None:
     measured = calibration.scale(*calibration.pairs_in_frame(questions, others))
     for name in ("apart", "spread", "strange"):
         assert getattr(measured, name) == pytest.approx(getattr(e5.E5_SCALE, name), abs=0.011)
+
+
+@weighed
+def test_a_letter_with_many_marks_is_put_in_order_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths, normalize = list[int](), unicodedata.normalize
+
+    def noted(form: str, text: str) -> str:
+        lengths.append(len(text))
+        return normalize(form, text)
+
+    pieces = e5.loaded()._weights.pieces
+    monkeypatch.setattr(e5.unicodedata, "normalize", noted)
+    pieces.ids("a" + "\u0323\u0301" * 5_000)
+    assert max(lengths) <= e5.NORMALISED_CHARS
+    assert sum(lengths) == 10_001
 
 
 async def test_what_is_searched_with_is_embedded_as_a_question_and_nothing_else_is() -> None:
