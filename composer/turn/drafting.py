@@ -123,7 +123,7 @@ class Drafter:
                 f"by which they find the error in the program's log: {turn.id}"
             )
         finally:
-            if draft.reading is not None and (draft.failure is not None or not draft.text):
+            if draft.reading is not None and draft.failure is not None:  # else it is waited for
                 draft.reading.cancel()
             del self._drafting[turn.id]
             self._stopped.discard(turn.id)
