@@ -26,6 +26,7 @@ import redis
 import structlog
 from execnet import XSpec
 
+from bot.web import limits
 from composer.app import composition
 from composer.settings import Settings
 from composer.stores.database.postgres import SERVICE_ROLE
@@ -198,6 +199,14 @@ def one_network() -> Iterator[None]:
         patch.setattr(minilm, "_LoadedModel", functools.lru_cache(network))
         patch.setattr(minilm, "MOST_THREADS", 1)
         patch.setattr(configured, "default_embedder", minilm.MiniLM)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def refused_at_once() -> Iterator[None]:
+    """Nobody who asks too often is kept waiting for the refusal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "HELD_SECONDS", 0.0)
         yield
 
 

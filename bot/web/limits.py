@@ -34,7 +34,8 @@ LIMIT_SECONDS: Final = 0.5  # for Redis, which a request waits for
 ALONE_SECONDS: Final = 5.0  # for which Redis is left alone after it did not answer
 ALONE_SHARE: Final = 2  # a process that counts alone gives this part of what there is
 MAX_CALLERS: Final = 20_000  # whom a process that counts alone remembers
-AGAIN_SECONDS: Final = 1.0  # for which credentials that are refused are refused again, without being looked up
+AGAIN_SECONDS: Final = 2.0  # for which who is refused is refused again, without being looked up
+HELD_SECONDS: Final = 1.0  # after which they are told so: each of their connections asks once in this time
 IPV6_PREFIX: Final = 64  # bits of an address that one network shares, which has as many addresses as it wants
 LIMIT_KEY_PREFIX: Final = "nexus:requests"
 
@@ -56,24 +57,30 @@ class FairUse:
         self._shared = SlidingWindowCounterRateLimiter(storage)
         self._alone: TTLCache[str, list[int]] = TTLCache(MAX_CALLERS, MINUTE)
         self._alone_until = -math.inf
-        self._refused: TTLCache[bytes, int] = TTLCache(MAX_CALLERS, AGAIN_SECONDS)  # seconds, by what they asked with
+        # Seconds to wait, by who asked, and by what they asked with.
+        self._refused: TTLCache[str, int] = TTLCache(MAX_CALLERS, AGAIN_SECONDS)
         self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
 
     async def admit(self, caller: str, *, admin: bool = False, credentials: Sequence[str] = ()) -> None:
         """Count a request of a caller, `person:`, `browsers:` or `key:` with an id or `address:` with one; or with
         `admin`, count it as one for what only admins may do. `credentials` are the texts that they ask with: see
         `require_not_refused`. Raises TooManyRequests."""
-        seconds = await self._wait(admin, f"{'admin:' if admin else ''}{caller}")
+        counted_as = f"{'admin:' if admin else ''}{caller}"
+        await self._require_not_refused(counted_as)
+        seconds = await self._wait(admin, counted_as)
         if seconds is not None:
-            if credentials:
-                self._refused[_digest(credentials)] = seconds
+            self._refused.update(dict.fromkeys([counted_as, *([_digest(credentials)] if credentials else [])], seconds))
             raise TooManyRequests(seconds)
 
-    def require_not_refused(self, credentials: Sequence[str]) -> None:
-        """Raises TooManyRequests for what `admit` has refused a moment ago, without asking Redis, or the database whose
-        it is: who sends hundreds in a second takes little of everybody's time."""
-        seconds = self._refused.get(_digest(credentials))
+    async def require_not_refused(self, credentials: Sequence[str]) -> None:
+        """Raises TooManyRequests, after a second, for what `admit` has refused a moment ago, without asking Redis, or
+        the database whose it is: who sends hundreds in a second takes little of everybody's time."""
+        await self._require_not_refused(_digest(credentials))
+
+    async def _require_not_refused(self, asked: str) -> None:
+        seconds = self._refused.get(asked)
         if seconds is not None:
+            await asyncio.sleep(HELD_SECONDS)
             raise TooManyRequests(seconds)
 
     async def close(self) -> None:
@@ -106,8 +113,8 @@ class FairUse:
         return None if count[0] <= max(1, self._limits[kind].amount // ALONE_SHARE) else MINUTE
 
 
-def _digest(credentials: Sequence[str]) -> bytes:
-    return hashlib.sha256("\0".join(credentials).encode("utf-8", "surrogatepass")).digest()
+def _digest(credentials: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(credentials).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def person_of(principal: Principal) -> str:

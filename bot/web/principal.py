@@ -54,7 +54,7 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
 
 async def known_principal(request: Request, nexus: WebState) -> Principal:
     """Whom the credentials stand for. Wrong ones are counted by their address."""
-    nexus.fair_use.require_not_refused(texts_of(request, nexus.app))
+    await nexus.fair_use.require_not_refused(texts_of(request, nexus.app))
     found = await resolve_principal(request, nexus.app)
     if found is None:
         await nexus.fair_use.admit(address_of(request))

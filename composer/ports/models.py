@@ -51,6 +51,10 @@ class Scale:
         """The likeness of each of some texts to each of others, by their vectors: shape (len(ones), len(others))."""
         return self.likeness(ones @ others.T)
 
+    def compares(self, ones: _Vectors, others: _Vectors) -> bool:
+        """Whether `compare` can tell of each pair: vectors of `embed_compared` may lack what it needs for others."""
+        return True
+
     def cosine(self, likeness: float) -> float:
         """The cosine of texts of a likeness."""
         return self.strange + (likeness - STRANGE) * (1 - self.strange) / (1 - STRANGE)
@@ -86,6 +90,15 @@ class QuestionEmbedder(Embedder, Protocol):
 
     async def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """As `embed`, of texts that are searched with."""
+        ...
+
+
+@runtime_checkable
+class ComparingEmbedder(Embedder, Protocol):
+    """An embedder for which it is less work to compare some texts with each other than to find them."""
+
+    async def embed_compared(self, texts: Sequence[str]) -> Vectors:
+        """As `embed`, of texts that `Scale.compare` compares with each other, and that are not kept: of any length."""
         ...
 
 
@@ -328,6 +341,9 @@ class MeteredEmbedder(Protocol):
         """What its cosines say."""
         ...
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
-        """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""
+    async def embed(
+        self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False, compared: bool = False
+    ) -> Vectors:
+        """As `Embedder.embed`; with `questions` of texts that are searched with, with `compared` of texts that are
+        compared with each other alone. Raises BudgetUsedUp besides."""
         ...

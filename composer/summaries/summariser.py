@@ -109,7 +109,8 @@ class Summariser:
         try:
             if candidates and by_meaning:
                 texts = [embedding_text(sentence.text) for sentence in candidates]
-                vectors = await self._embedder.embed(texts, replace(account, kind=WorkKind.EMBEDDING))
+                account = replace(account, kind=WorkKind.EMBEDDING)
+                vectors = await self._embedder.embed(texts, account, compared=True)
         except BudgetUsedUp:
             pass  # the ledger has said so, once
         except Unavailable as error:

@@ -106,10 +106,13 @@ class UsedSources:
         # A sentence such as "She is, from December on" says what it does together with its question.
         clauses = [clause for sentence in said for clause in _clauses(sentence)]
         texts = [*said, *clauses, *(f"{asked} {sentence}" for sentence in said), asked]
-        vectors = await self._embedder.embed(texts, account)
-        read = await self._vectors(account, sources, known)
-        own = [read[_said_by(item)] for item in sources]
-        likeness = self._embedder.scale.compare(vectors, np.concatenate(own))
+        vectors = await self._embedder.embed(texts, account, compared=True)
+        own, scale = await self._own(account, sources, known), self._embedder.scale
+        if not scale.compares(vectors, np.concatenate(own)):  # they are in several languages
+            vectors = await self._embedder.embed(texts, account)
+        if not scale.compares(vectors, np.concatenate(own)):  # the answer is in another one than all its sources
+            own = await self._own(account, sources, NOTHING_READ, compared=False)
+        likeness = scale.compare(vectors, np.concatenate(own))
         borders = np.cumsum([len(each) for each in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
         alone, of_question = by_source[: len(said) + len(clauses)], by_source[-1]
@@ -136,16 +139,27 @@ class UsedSources:
             found = recalled & {item.id for item, likeness in about if likeness >= MIN_LIKENESS}
         return found
 
+    async def _own(
+        self, account: UsageAccount, sources: Sequence[Item], known: SourceVectors, *, compared: bool = True
+    ) -> list[Vectors]:
+        read = await self._vectors(account, sources, known, compared=compared)
+        return [read[_said_by(item)] for item in sources]
+
     async def _vectors(
-        self, account: UsageAccount, sources: Sequence[Item], known: SourceVectors = NOTHING_READ
+        self,
+        account: UsageAccount,
+        sources: Sequence[Item],
+        known: SourceVectors = NOTHING_READ,
+        *,
+        compared: bool = True,
     ) -> SourceVectors:
-        """The vectors of each source, a row for each of its units."""
+        """The vectors of each source, a row for each of its units; with `compared` for English answers at least."""
         unread = {_said_by(item): item for item in sources if _said_by(item) not in known}
         if not unread:
             return known
         chars = sum(len(item.text) + sum(map(len, item.files)) for item in unread.values())
         units = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in unread.values()])
-        vectors = await self._embedder.embed([*chain.from_iterable(units)], account)
+        vectors = await self._embedder.embed([*chain.from_iterable(units)], account, compared=compared)
         parts = np.split(vectors, np.cumsum([len(each) for each in units])[:-1])
         return {**known, **dict(zip(unread, parts, strict=True))}
 

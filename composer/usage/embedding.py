@@ -8,6 +8,7 @@ import numpy as np
 from composer.model import Usage
 from composer.ports.models import (
     MINILM_SCALE,
+    ComparingEmbedder,
     Embedder,
     MeasuredEmbedder,
     QuestionEmbedder,
@@ -37,9 +38,14 @@ class EmbeddingMeter:
         """What the embedder's cosines say."""
         return self._embedder.scale if isinstance(self._embedder, MeasuredEmbedder) else MINILM_SCALE
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
-        """As `Embedder.embed`, or with `questions` of texts that are searched with. Raises BudgetUsedUp besides."""
+    async def embed(
+        self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False, compared: bool = False
+    ) -> Vectors:
+        """As `Embedder.embed`; with `questions` of texts that are searched with, with `compared` of texts that are
+        compared with each other alone. Raises BudgetUsedUp besides."""
         embedder = self._embedder
+        if compared and isinstance(embedder, ComparingEmbedder):
+            return await embedder.embed_compared(texts)
         if questions and isinstance(embedder, QuestionEmbedder):
             return await embedder.embed_questions(texts)
         if not isinstance(embedder, RemoteEmbedder):

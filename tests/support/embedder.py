@@ -38,7 +38,9 @@ class Unmetered:
         self._embedder = embedder
         self.scale = MINILM_SCALE
 
-    async def embed(self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False) -> Vectors:
+    async def embed(
+        self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False, compared: bool = False
+    ) -> Vectors:
         """As the embedder itself."""
         return await self._embedder.embed(texts)
 

@@ -6,22 +6,24 @@ both cosines by these shares. MiniLM takes a text in another language for signs 
 vector of multilingual-e5-small alone. Which language a text is in, the text alone says.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from composer.ports.models import MINILM_SCALE, Scale
+from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.stores.models import e5, minilm
 from composer.stores.models.e5 import E5_SCALE, PASSAGE, QUESTION, MultilingualE5
-from composer.stores.models.minilm import WIDTH, LoadedModel
+from composer.stores.models.minilm import WIDTH, LoadedModel, MiniLM
 from composer.text.languages import ENGLISH
 from composer.text.terms import tongue
 
 MULTILINGUAL_NAME: Final = "multilingual"
 SHARE: Final = 0.4  # of MiniLM in the vector of an English text
 _Vectors = TypeVar("_Vectors", NDArray[np.float32], NDArray[np.float64])
+COMPARED: Final = "compare: "  # before English texts that are compared with English texts
 _NOTHING: Final = np.zeros(WIDTH, dtype=np.float32)
 
 
@@ -33,10 +35,17 @@ class _ScaleOfBoth(Scale):
         english = MINILM_SCALE.likeness(ones[:, :WIDTH] @ others[:, :WIDTH].T / SHARE)
         firsts, seconds = ones[:, WIDTH:], others[:, WIDTH:]
         lengths = np.outer(np.linalg.norm(firsts, axis=1), np.linalg.norm(seconds, axis=1))
-        foreign = E5_SCALE.likeness(firsts @ seconds.T / lengths)
+        foreign = E5_SCALE.likeness(firsts @ seconds.T / np.where(lengths, lengths, 1.0))
         both = np.outer(ones[:, :WIDTH].any(axis=1), others[:, :WIDTH].any(axis=1))
         found: _Vectors = np.where(both, english, foreign).astype(ones.dtype)
         return found
+
+    def compares(self, ones: _Vectors, others: _Vectors) -> bool:
+        """False where a text of one side is not English, and one of the other has no vector of e5."""
+        return not any(
+            (~some[:, :WIDTH].any(axis=1)).any() and (~rest[:, WIDTH:].any(axis=1)).any()
+            for some, rest in ((ones, others), (others, ones))
+        )
 
 
 MULTILINGUAL_SCALE: Final = _ScaleOfBoth(apart=0.08, spread=0.05, strange=0.15)
@@ -55,8 +64,10 @@ class _LoadedPair:
         self._minilm, self._e5 = minilm.loaded(), e5.loaded()
 
     def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of a text that begins with QUESTION or PASSAGE, shape (2 * WIDTH,). The same text always
-        gives the same bits."""
+        """The unit vector of a text that begins with QUESTION or PASSAGE, shape (2 * WIDTH,); after COMPARED, MiniLM's
+        half of it alone. The same text always gives the same bits."""
+        if text.startswith(COMPARED):
+            return side_by_side(self._minilm.vector(text.removeprefix(COMPARED)), _NOTHING, SHARE)
         plain = text.removeprefix(QUESTION if text.startswith(QUESTION) else PASSAGE)
         share = SHARE if tongue(plain) == ENGLISH else 0.0
         return side_by_side(self._minilm.vector(plain) if share else _NOTHING, self._e5.vector(text), share)
@@ -81,6 +92,12 @@ class Multilingual(MultilingualE5):
         """As measured on English texts. Between English and other languages cosines spread as much (0.05), within
         another language more (0.08): there less is left out."""
         return MULTILINGUAL_SCALE
+
+    async def embed_compared(self, texts: Sequence[str]) -> Vectors:
+        """As `embed`; where all texts are English, MiniLM's half alone, which takes a quarter of the time."""
+        if all(tongue(text) == ENGLISH for text in texts):
+            return await MiniLM.embed(self, [f"{COMPARED}{text}" for text in texts])
+        return await self.embed(texts)
 
     def _open(self) -> LoadedModel:
         return _LoadedPair()

@@ -104,6 +104,28 @@ async def test_without_redis_each_process_gives_a_share_and_says_so_once() -> No
     assert "127.0.0.1" not in str(logs)
 
 
+async def test_who_asks_again_at_once_waits_for_the_refusal_while_others_are_admitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "HELD_SECONDS", 3600.0)
+    async with counting(NOBODY, 2) as fair_use, asyncio.TaskGroup() as group:
+        await fair_use.admit("person:a", credentials=["key"])
+        with pytest.raises(TooManyRequests):
+            await fair_use.admit("person:a", credentials=["key"])
+        again = [
+            group.create_task(fair_use.admit("person:a", credentials=["another key"])),
+            group.create_task(fair_use.require_not_refused(["key"])),
+        ]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not any(each.done() for each in again)
+        await fair_use.require_not_refused(["another key"])
+        await fair_use.require_not_refused([])
+        await fair_use.admit("person:b")
+        for each in again:
+            each.cancel()
+
+
 async def test_a_limit_of_one_is_one_without_redis_too() -> None:
     async with counting(NOBODY, 1) as fair_use:
         assert await admitted(fair_use, "key:a", 5) == 1

@@ -11,6 +11,7 @@ import pytest
 
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
+from tests.deep.unit.test_e5 import weighed
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
@@ -40,6 +41,8 @@ UNRELATED = (
     ("what did we decide about the moon?", "Nothing has been decided about that here."),
     ("remind me tomorrow", "I can set a reminder for you: say when."),
 )
+FOREIGN = "Der Klempner kommt am Donnerstag und sieht sich die Heizung an."
+OWN = "The printer has no paper."
 SEVERAL = ("summarise the day", "what did I miss?", "what is new?", "what happened today?")
 TOGETHER = ("{0}; {1}; {2}", "{1}, {0} and {2}", "so far: {1}, {2}; also {0}", "{0}, while {1}, and {2}")
 KNOWS_NOTHING = (
@@ -151,3 +154,18 @@ async def test_what_is_said_in_other_words_goes_and_other_answers_stay(
     assert told + others >= 500
     assert len(missed) <= told * MOST_MISSED, missed
     assert len(lost) <= others * MOST_LOST, lost
+
+
+@weighed
+async def test_an_answer_in_another_language_than_what_it_says_goes_with_it(settings: Settings, model: Model) -> None:
+    plain = settings.model_copy(
+        update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern", "embedder": "multilingual"}
+    )
+    async with open_harness(plain, model=model) as harness:
+        await harness.say("bob", "The printer is out of paper again.", room="words")
+        await harness.say("bob", "The plumber comes on Thursday and looks at the heating.", id="said", room="words")
+        for question, answer in (("wann kommt der Klempner?", FOREIGN), ("what about the printer?", OWN)):
+            model.says = [answer]
+            await harness.ask("bob", f"@nexus {question}", room="words")
+        await harness.change("said", None)
+        assert await answers(settings, "words") == [RETRACTED, OWN]

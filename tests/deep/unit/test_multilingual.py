@@ -60,6 +60,22 @@ async def test_a_question_finds_short_english_lines_and_what_was_said_in_another
 
 
 @weighed
+async def test_english_texts_are_compared_by_half_a_vector() -> None:
+    embedder, said = Multilingual(threads=1), ["Lena is away in August.", "We ship on Tuesday."]
+    scale, whole = embedder.scale, await embedder.embed([*said, BOTH[1]])
+    one, other = await embedder.embed_compared(said[:1]), await embedder.embed_compared(said[1:])
+    mixed = await embedder.embed_compared([*said, BOTH[1]])
+    embedder.close()
+    assert not one[:, WIDTH:].any(), "the half that costs most is not computed"
+    assert scale.compares(one, other)
+    assert scale.compare(one, other) == pytest.approx(scale.compare(whole[:1], whole[1:2]), abs=1e-6)
+    assert not scale.compares(whole[2:], one)
+    assert not scale.compares(one, whole[2:])
+    assert scale.compares(whole, whole)
+    assert (mixed == whole).all(), "beside another language all are whole"
+
+
+@weighed
 def test_the_scale_is_that_of_english_texts() -> None:
     english = minilm.loaded()
     frames = calibration.pairs_in_frame(*calibration.raw_vectors())
