@@ -79,7 +79,7 @@ class Compactions:
 
     async def sources_unchanged(self, messages: Sequence[Message]) -> bool:
         """Whether these messages are still stored with the same texts."""
-        rows = await self._sql.fetch("compaction_sources", message_ids=[message.id for message in messages])
+        rows = await self._sql.fetch("messages_get", ids=[message.id for message in messages])
         stored = {row["id"]: row["text"] for row in rows}
         return all(stored.get(message.id) == message.text for message in messages)
 

@@ -60,7 +60,7 @@ class Facts:
         """Store a value that is valid from `fact.valid_from` on. The previous value of its key ends then."""
         filed = {"namespace": tag.namespace, "visibility": str(tag.visibility), "key": fact.key}
         while True:
-            closed = await self._sql.fetch_one("fact_close", id=id, **filed, now=fact.valid_from)
+            closed = await self._sql.fetch_one("fact_close", id=id, **filed, now=fact.valid_from, moved=False)
             stored = await self._sql.fetch_value(
                 "fact_insert",
                 id=id,

@@ -76,9 +76,9 @@ class GatewayExchanges:
 
     async def end(self, exchanges: Sequence[uuid.UUID], now: datetime) -> None:
         """Have exchanges not read again: their texts are gone."""
-        await self._sql.execute("gateway_exchanges_learnt", ids=list(exchanges), now=now)
+        await self._sql.execute("gateway_exchanges_end", ids=list(exchanges), user_ids=[], now=now)
 
     async def drop(self, users: Collection[uuid.UUID], now: datetime) -> None:
         """Learn nothing from the exchanges of these users that wait, whose texts are gone, and nothing from what was
         asked by now and is answered later. Call it once erasure is locked."""
-        await self._sql.execute("gateway_exchanges_drop", user_ids=list(users), now=now)
+        await self._sql.execute("gateway_exchanges_end", ids=[], user_ids=list(users), now=now)

@@ -214,7 +214,7 @@ class Messages:
 
     async def get(self, id: uuid.UUID) -> Message | None:
         """One message, with everything that is known of it; None if it is unknown or erased."""
-        row = await self._sql.fetch_one("message_get", id=id)
+        row = await self._sql.fetch_one("messages_get", ids=[id])
         return None if row is None else whole_message_from_row(row)
 
     async def find_by_external_id(
@@ -255,7 +255,7 @@ class Messages:
 
     async def conversation_of(self, id: uuid.UUID) -> uuid.UUID | None:
         """The conversation of a message; None if there is no such message."""
-        row = await self._sql.fetch_one("message_get", id=id)
+        row = await self._sql.fetch_one("messages_get", ids=[id])
         return None if row is None else uuid.UUID(str(row["conversation_id"]))
 
     async def set_files(self, message: Message, attachments: Sequence[Attachment]) -> bool:

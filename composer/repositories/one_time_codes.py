@@ -123,7 +123,7 @@ class OneTimeCodes:
 
     async def end_invitation(self, ended: OpenInvitation, *, revoked_by: uuid.UUID | None = None) -> bool:
         """Delete an invitation, which was accepted or revoked; False where it is gone."""
-        row = await self._sql.fetch_one("invitation_end", digest=ended.digest)
+        row = await self._sql.fetch_one("one_time_codes_end", user_ids=[], digest=ended.digest, purposes=["invite"])
         if row is not None and revoked_by is not None:
             details = {"invitation": str(ended.id)}
             await self._audit.record(AuditAct.PERSON_INVITE_REVOKED, actor=revoked_by, details=details)
@@ -131,7 +131,8 @@ class OneTimeCodes:
 
     async def end(self, users: Sequence[uuid.UUID]) -> None:
         """End the links and codes that these users were given; recorded as signing them out where there were any."""
-        rows = await self._sql.fetch("one_time_codes_end", user_ids=list(users))
+        purposes = ["login", "link", "app"]
+        rows = await self._sql.fetch("one_time_codes_end", user_ids=list(users), digest=None, purposes=purposes)
         if rows:
             await self._audit.record(AuditAct.SIGNED_OUT, users=users, details={"codes": len(rows)})
 

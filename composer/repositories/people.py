@@ -262,7 +262,7 @@ class People:
 
     async def set_disabled(self, user: uuid.UUID, disabled_at: datetime | None) -> None:
         """Disable a person, with all users that they are, or (None) enable them again."""
-        await self._sql.execute("user_set_disabled", user_id=user, disabled_at=disabled_at)
+        await self._sql.execute("person_set", user_id=user, opted_out=None, disabled_at=disabled_at)
         act = AuditAct.PERSON_ENABLED if disabled_at is None else AuditAct.PERSON_DISABLED
         await self._audit.record(act, users=[user])
 
@@ -272,7 +272,7 @@ class People:
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""
-        await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
+        await self._sql.execute("person_set", user_id=user, opted_out=opted_out, disabled_at=None)
         await self._audit.record(AuditAct.PERSON_OPTED_OUT if opted_out else AuditAct.PERSON_OPTED_IN, users=[user])
 
     async def set_reads_rooms(self, user: uuid.UUID, reads_rooms: bool) -> None:

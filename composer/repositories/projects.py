@@ -100,7 +100,7 @@ class Projects:
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
         """Remove a person with all their users; False when they were no member."""
-        rows = await self._sql.fetch("project_member_remove", project_id=project, user_id=user)
+        rows = await self._sql.fetch("place_member_remove", place_id=project, user_id=user)
         if rows:
             users = sorted(row["user_id"] for row in rows)
             await self._audit.record(AuditAct.PROJECT_MEMBER_REMOVED, users=users, project=project)
@@ -108,12 +108,12 @@ class Projects:
 
     async def rename(self, id: uuid.UUID, slug: str, by: uuid.UUID) -> None:
         """Give a project another name. Others may have it too."""
-        await self._sql.execute("project_rename", id=id, slug=slug)
+        await self._sql.execute("place_rename", place_id=id, name=slug)
         await self._audit.record(AuditAct.PROJECT_RENAMED, actor=by, project=id)
 
     async def delete(self, id: uuid.UUID, by: uuid.UUID) -> None:
         """Delete a project that nothing is filed under and no conversation is in."""
-        rows = await self._sql.fetch("project_delete", id=id)
+        rows = await self._sql.fetch("place_delete", place_id=id)
         users = [row["user_id"] for row in rows]
         await self._audit.record(AuditAct.PROJECT_DELETED, actor=by, users=users, project=id)
 

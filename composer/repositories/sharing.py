@@ -29,7 +29,8 @@ class Sharing:
         if item.kind in ("memory", "landmark"):
             await self._sql.execute("sharing_move", **where, **owner)
         else:
-            since = await self._sql.fetch_value("sharing_end_fact", **where, key=item.key, id=item.id, now=now)
+            ended = await self._sql.fetch_one("fact_close", **where, key=item.key, id=item.id, now=now, moved=True)
+            since = None if ended is None else ended["valid_to"]
             await self._sql.execute("sharing_file_fact", **where, **owner, since=since)
         await self._audit.record(
             AuditAct.MEMORY_REACH, users=[tag.user_id], details={"kind": item.kind, "id": str(item.id), "scope": scope}

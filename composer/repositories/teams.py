@@ -79,7 +79,7 @@ class Teams:
 
     async def remove_member(self, team: uuid.UUID, user: uuid.UUID, by: uuid.UUID) -> bool:
         """Remove a person with all their users; False for who is no member."""
-        rows = await self._sql.fetch("team_member_remove", team_id=team, user_id=user)
+        rows = await self._sql.fetch("place_member_remove", place_id=team, user_id=user)
         users = sorted(row["user_id"] for row in rows)
         if users:
             await self._audit.record(AuditAct.TEAM_MEMBER_REMOVED, users=users, actor=by, details=_details(team))
@@ -87,12 +87,12 @@ class Teams:
 
     async def rename(self, id: uuid.UUID, name: str, by: uuid.UUID) -> None:
         """Give a team another name. Others may have it too."""
-        await self._sql.execute("team_rename", id=id, name=name)
+        await self._sql.execute("place_rename", place_id=id, name=name)
         await self._audit.record(AuditAct.TEAM_RENAMED, actor=by, details=_details(id))
 
     async def delete(self, id: uuid.UUID, by: uuid.UUID) -> None:
         """Delete a team that nothing is filed under, with its invitations."""
-        users = [row["user_id"] for row in await self._sql.fetch("team_delete", id=id)]
+        users = [row["user_id"] for row in await self._sql.fetch("place_delete", place_id=id)]
         await self._audit.record(AuditAct.TEAM_DELETED, users=users, actor=by, details=_details(id))
 
 

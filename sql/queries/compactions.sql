@@ -11,7 +11,3 @@ WHERE NOT EXISTS (
     WHERE c.tenant_id = :tenant_id AND c.conversation_id = :conversation_id AND c.agent_id = :agent_id
           AND c.namespace = :namespace AND (c.made_at, c.made_seq) >= (:made_at, :made_seq))
 ON CONFLICT DO NOTHING RETURNING id
-
--- name: compaction_sources
--- Get the present texts of a compaction's messages.
-SELECT id, text FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:message_ids::uuid[])

@@ -80,7 +80,7 @@ WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND key = :ke
 ORDER BY created_at DESC, id DESC
 LIMIT 1
 
--- name: entry_rows
+-- part: entry_rows
 -- Read all entries of the tenant, for statements that include this one and say which of them may be read.
 SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors AS vendors, m.kind, m.key, m.title, m.text, m.content,
        m.tags, m.metadata, m.session, m.author, m.origin, m.trust, m.created_at, m.updated_at, m.expires_at, m.trashed_at,
@@ -155,7 +155,7 @@ FROM (
 ) AS page
 ORDER BY page.created_at DESC, page.id DESC
 
--- name: entries_fitting
+-- part: entries_fitting
 -- The entries that `entries_list` lists, in no order, for statements that include this one.
 SELECT m.* FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])

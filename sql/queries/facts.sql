@@ -20,10 +20,10 @@ WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibi
 LIMIT 1
 
 -- name: fact_close
--- End the current value of a key, unless its successor `id` is stored already.
+-- End the current value of a key before the fact `id` takes its place, unless that is stored already (and not `moved`).
 UPDATE facts SET valid_to = greatest(:now, valid_from + interval '1 microsecond')
 WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key AND valid_to IS NULL
-      AND NOT EXISTS (SELECT FROM facts AS known WHERE known.tenant_id = :tenant_id AND known.id = :id)
+      AND id <> :id AND (:moved::boolean OR NOT EXISTS (SELECT FROM facts AS known WHERE known.tenant_id = :tenant_id AND known.id = :id))
 RETURNING id, value, valid_to
 
 -- name: fact_insert

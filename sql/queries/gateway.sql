@@ -53,18 +53,14 @@ ORDER BY said_at, id LIMIT :limit
 -- Lock those of these exchanges that still wait, until the transaction ends.
 SELECT id FROM gateway_exchanges WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND learnt_at IS NULL FOR UPDATE
 
--- name: gateway_exchanges_learnt
--- End exchanges that were read: the texts are emptied.
-UPDATE gateway_exchanges SET learnt_at = :now, question = ''
-WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
-
--- name: gateway_exchanges_drop
--- Learn nothing from the exchanges of these users that wait (the texts are emptied), also not in an attempt that goes on, and
--- note that they forgot something now: what they have asked until now, and is not answered yet, teaches nothing.
+-- name: gateway_exchanges_end
+-- End exchanges that were read: the texts are emptied. Learn nothing from those of these users that wait, also not in an
+-- attempt that goes on, and note that they forgot something now: what they have asked until now, and is not answered yet,
+-- teaches nothing.
 WITH attempts AS (
     DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ), noted AS (
     UPDATE users SET forgot_at = greatest(forgot_at, :now) WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
 )
 UPDATE gateway_exchanges SET learnt_at = :now, question = ''
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL
+WHERE tenant_id = :tenant_id AND (id = ANY (:ids::uuid[]) OR user_id = ANY (:user_ids::uuid[]) AND learnt_at IS NULL)

@@ -31,7 +31,7 @@ WITH injected AS (
 )
 SELECT pg_notify('turns', 'erased')
 
--- name: used_times
+-- part: used_times
 -- When each item was last used in an answer to a question of one of `user_ids`, for statements that include this one and are
 -- sorted `by` that; else nothing.
 SELECT l.source_id AS id, max(t.answered_at) AS at

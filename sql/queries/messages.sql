@@ -124,12 +124,12 @@ CROSS JOIN LATERAL (
     FROM turns AS t
     WHERE t.tenant_id = :tenant_id AND t.message_id = m.id AND m.agent_id IS NULL) AS asked
 
--- name: message_get
--- Get one message.
+-- name: messages_get
+-- Get messages.
 SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, namespace, visibility,
        conversation_id,
        ephemeral, reply_to, trust
-FROM messages WHERE tenant_id = :tenant_id AND id = :id
+FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: messages_by_external_id
 -- Find messages by a platform's id.

@@ -10,8 +10,9 @@ VALUES (:tenant_id, :digest, :purpose, :user_id, :expires_at, :key_id, :asked)
 ON CONFLICT (tenant_id, digest) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
 
 -- name: one_time_codes_end
--- End the links and codes that would open a memory: of these users.
-DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND purpose IN ('login', 'link', 'app')
+-- End links and codes for some purposes: those of these users, or the one of a digest.
+DELETE FROM one_time_codes
+WHERE tenant_id = :tenant_id AND (user_id = ANY (:user_ids::uuid[]) OR digest = :digest) AND purpose = ANY (:purposes::text[])
 RETURNING digest
 
 -- name: one_time_code_find
@@ -40,8 +41,3 @@ FROM one_time_codes AS c LEFT JOIN users AS u ON u.tenant_id = c.tenant_id AND u
 WHERE c.tenant_id = :tenant_id AND c.purpose = 'invite' AND c.expires_at > :now AND (c.user_id IS NULL OR u.admin)
       AND (:digest::bytea IS NULL OR c.digest = :digest)
 ORDER BY c.expires_at, c.digest
-
--- name: invitation_end
--- Delete an invitation to the tenant.
-DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND digest = :digest AND purpose = 'invite'
-RETURNING digest

@@ -38,9 +38,12 @@ SET person_id = CASE WHEN id = :user_id THEN NULL ELSE (SELECT id FROM others OR
 WHERE tenant_id = :tenant_id AND (id = :user_id OR id IN (SELECT id FROM others))
 RETURNING id
 
--- name: user_set_opted_out
--- Record that a person opted out of being stored, or in again, with all users that they are.
-UPDATE users AS u SET opted_out = :opted_out
+-- name: person_set
+-- Record that a person opted out of being stored, or in again, with all users that they are; or (`opted_out` NULL) disable
+-- them, or (`disabled_at` NULL, too) enable them again.
+UPDATE users AS u
+SET opted_out = coalesce(:opted_out::boolean, u.opted_out),
+    disabled_at = CASE WHEN :opted_out::boolean IS NULL THEN :disabled_at::timestamptz ELSE u.disabled_at END
 WHERE u.tenant_id = :tenant_id
       AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
           AND id = :user_id)
@@ -118,13 +121,6 @@ WHERE u.tenant_id = :tenant_id AND u.id = :user_id
           SELECT FROM conversations AS c
           WHERE c.tenant_id = :tenant_id AND c.id = :dm_id AND c.kind = 'dm' AND c.user_id = u.id))
 ORDER BY 1, 2, 3
-
--- name: user_set_disabled
--- Disable a person, with all users that they are, or (NULL) enable them again.
-UPDATE users AS u SET disabled_at = :disabled_at
-WHERE u.tenant_id = :tenant_id
-      AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
-          AND id = :user_id)
 
 -- name: user_disabled
 -- Since when a person is disabled, by any user that they are; NULL: they are not.

@@ -50,14 +50,6 @@ ORDER BY o.id
 ON CONFLICT (tenant_id, project_id, user_id) DO UPDATE SET role = excluded.role
 RETURNING user_id
 
--- name: project_member_remove
--- Remove a person from a project, with all their users.
-DELETE FROM project_members AS m USING users AS u, users AS o
-WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id AND m.user_id = o.id
-      AND o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-      AND u.tenant_id = :tenant_id AND u.id = :user_id
-RETURNING m.user_id
-
 -- name: project_members
 -- List the people of a project: one of those of their users that were named, the names of these, and the best of their
 -- roles.
@@ -87,10 +79,6 @@ WHERE c.tenant_id = :tenant_id AND c.project_id = :project_id AND c.kind = 'room
       AND (NOT c.private OR c.id = ANY (:joined_ids::uuid[]))
 ORDER BY 1
 
--- name: project_rename
--- Give a project another name. Others may have it too.
-UPDATE projects SET slug = :slug WHERE tenant_id = :tenant_id AND id = :id
-
 -- name: project_items
 -- List what was written for a project: kinds, ids, whose it is, and whether it is in use now.
 SELECT 'memory' AS kind, id, user_id,
@@ -104,12 +92,3 @@ SELECT 'landmark', id, user_id, state <> 'retired' FROM landmarks WHERE tenant_i
 UNION ALL
 SELECT 'pending', id, user_id, state = 'pending' FROM quarantine WHERE tenant_id = :tenant_id AND namespace = :namespace
 ORDER BY 1, 2
-
--- name: project_delete
--- Delete a project that nothing is filed under and no conversation is in. Returns who was in it.
-WITH people AS (
-    DELETE FROM project_members WHERE tenant_id = :tenant_id AND project_id = :id RETURNING user_id
-), gone AS (
-    DELETE FROM projects WHERE tenant_id = :tenant_id AND id = :id
-)
-SELECT user_id FROM people ORDER BY user_id

@@ -1,4 +1,4 @@
--- name: session_rows
+-- part: session_rows
 -- List the sessions of some users that a credential may know of, for statements that include this one. `projects`: those
 -- whose sessions are among them (NULL: every project's).
 SELECT c.id, c.name, c.user_id, c.agent_id, a.slug AS agent, c.project_id, p.slug AS project

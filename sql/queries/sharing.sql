@@ -22,17 +22,6 @@ WITH landmark AS (
 UPDATE recall_terms AS t SET namespace = :namespace, visibility = :visibility, user_id = :user_id
 FROM moved WHERE t.tenant_id = :tenant_id AND t.item_id = moved.id
 
--- name: sharing_end_fact
--- End the value that a key has under a tag, before the fact `id` of the same key is filed there. Returns when it ended;
--- NULL if there was none.
-WITH ended AS (
-    UPDATE facts SET valid_to = greatest(:now, valid_from + interval '1 microsecond')
-    WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key
-          AND valid_to IS NULL AND id <> :id
-    RETURNING valid_to
-)
-SELECT max(valid_to) FROM ended
-
 -- name: sharing_file_fact
 -- File a current fact under another tag. It holds there since its beginning, but not before `since` (NULL: no limit); when it
 -- was set stays.

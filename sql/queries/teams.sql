@@ -67,23 +67,36 @@ WHERE m.tenant_id = :tenant_id AND m.team_id = :team_id AND m.user_id = o.id
       AND u.tenant_id = :tenant_id AND u.id = :user_id
 RETURNING m.user_id
 
--- name: team_member_remove
--- Remove a person from a team, with all their users.
-DELETE FROM team_members AS m USING users AS u, users AS o
-WHERE m.tenant_id = :tenant_id AND m.team_id = :team_id AND m.user_id = o.id
-      AND o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-      AND u.tenant_id = :tenant_id AND u.id = :user_id
-RETURNING m.user_id
+-- name: place_rename
+-- Give a team or a project (`place_id`) another name. Others may have it too.
+WITH team AS (UPDATE teams SET name = :name WHERE tenant_id = :tenant_id AND id = :place_id)
+UPDATE projects SET slug = :name WHERE tenant_id = :tenant_id AND id = :place_id
 
--- name: team_rename
--- Give a team another name. Others may have it too.
-UPDATE teams SET name = :name WHERE tenant_id = :tenant_id AND id = :id
-
--- name: team_delete
--- Delete a team that nothing is filed under, with its invitations. Returns who was in it.
-WITH people AS (
-    DELETE FROM team_members WHERE tenant_id = :tenant_id AND team_id = :id RETURNING user_id
-), gone AS (
-    DELETE FROM teams WHERE tenant_id = :tenant_id AND id = :id
+-- name: place_member_remove
+-- Remove a person from a team or a project (`place_id`), with all their users.
+WITH person AS MATERIALIZED (
+    SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
+         AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+    WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+), of_team AS (
+    DELETE FROM team_members
+    WHERE tenant_id = :tenant_id AND team_id = :place_id AND user_id IN (SELECT id FROM person) RETURNING user_id
+), of_project AS (
+    DELETE FROM project_members
+    WHERE tenant_id = :tenant_id AND project_id = :place_id AND user_id IN (SELECT id FROM person) RETURNING user_id
 )
-SELECT user_id FROM people ORDER BY user_id
+SELECT user_id FROM of_team UNION ALL SELECT user_id FROM of_project
+
+-- name: place_delete
+-- Delete a team or a project (`place_id`) that nothing is filed under, with its invitations, and that no conversation is in.
+-- Returns who was in it.
+WITH of_team AS (
+    DELETE FROM team_members WHERE tenant_id = :tenant_id AND team_id = :place_id RETURNING user_id
+), of_project AS (
+    DELETE FROM project_members WHERE tenant_id = :tenant_id AND project_id = :place_id RETURNING user_id
+), team AS (
+    DELETE FROM teams WHERE tenant_id = :tenant_id AND id = :place_id
+), project AS (
+    DELETE FROM projects WHERE tenant_id = :tenant_id AND id = :place_id
+)
+SELECT user_id FROM of_team UNION ALL SELECT user_id FROM of_project ORDER BY user_id

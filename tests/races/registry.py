@@ -31,7 +31,7 @@ WITHOUT_WORDS: Final = _names_in(
 # Statements that write to the former and need no race, and why.
 _APART: Final = {
     "it takes words away": """erase_people erase_prompts erase_replace_text prompts_expire conversation_clear_titles
-        conversations_clear_unused_names users_blank_names gateway_exchanges_drop
+        conversations_clear_unused_names users_blank_names gateway_exchanges_end
         erase_traces expired_delete usage_note_erasure""",
     "it is part of an erasure": """facts_reinstate landmarks_reinstate landmarks_inherit memories_reinstate
         memories_reindex_sources entries_return restore_end landmark_correct""",
@@ -43,12 +43,12 @@ _APART: Final = {
         messages_set_skipped notice_begin notice_posted quarantine_decide reembed_switch
         reminder_posted reminders_end reminders_refuse room_add_id session_turn_rate
         room_note_privacy room_refile_after room_set room_set_private room_set_recording
-        sharing_end_fact thread_set_archived threads_follow_room turn_delivered turn_end user_set
-        user_set_opted_out user_set_disabled users_link users_unlink gateway_turn_put gateway_exchanges_learnt""",
+        thread_set_archived threads_follow_room turn_delivered turn_end user_set
+        person_set users_link users_unlink gateway_turn_put""",
     "tests/deep/integration/test_voice_notes.py": "message_set_files",
     "names: tests/integration/test_erasure.py, test_forget.py": "users_ensure users_restore_names conversations_ensure",
-    "tests/integration/test_ended_credentials.py": """session_set_name team_insert team_rename
-        project_insert project_rename""",
+    "tests/integration/test_ended_credentials.py": """session_set_name team_insert project_insert
+        place_rename""",
 }
 APART: Final = {name: why for why, names in _APART.items() for name in _names_in(names)}
 

@@ -71,7 +71,7 @@ class PostgresReembedding:
         """Delete prepared vectors."""
         await self._clear()
         async with self._database.installation() as sql:
-            await sql.execute("deployment_delete", key="reembed")
+            await sql.execute("deployment_set", key="reembed", value=None, keep=False)
 
     async def _clear(self) -> None:
         for tenant, _ in await self._database.tenants():
@@ -116,7 +116,7 @@ class PostgresReembedding:
                 await connection.execute(f"SET LOCAL nexus.tenant = '{row['tenant_id']}'")
                 for query in ("reembed_switch", "reembed_clear"):
                     await PostgresStatements(connection, row["tenant_id"]).execute(query, SWITCH_TIMEOUT_SECONDS)
-            await sql.execute("deployment_delete", key="reembed")
+            await sql.execute("deployment_set", key="reembed", value=None, keep=False)
 
     @asynccontextmanager
     async def _tenant(self, tenant: uuid.UUID) -> AsyncIterator[PostgresStatements]:

@@ -14,7 +14,7 @@ from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
 from composer.visibility import owned_by_user
-from sql.loader import queries
+from sql.loader import parse_query, queries
 from tests.support.databases import service_url
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
@@ -204,7 +204,8 @@ async def test_the_sessions_of_a_person_are_found_by_an_index_of_theirs(settings
     async with open_harness(settings) as harness:
         await harness.say("alice", "when is the launch?", session="s1")
         await set_row_counts(settings, 1_000_000, "conversations")
-        statement, alice = queries()["session_rows"], user_id(harness.workspace(), "alice")
+        rows_of = queries()["sessions_list"].source.partition("FROM (")[2].partition(") AS s\n")[0]
+        statement, alice = parse_query("session_rows", rows_of), user_id(harness.workspace(), "alice")
         given = {"tenant_id": TENANT, "user_ids": [alice], "projects": None}
         async with harness.app.database.transaction(TENANT, "read") as tx:
             values = [given[name] for name in statement.parameters]

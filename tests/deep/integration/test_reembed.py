@@ -223,7 +223,8 @@ async def test_the_switch_is_atomic(settings: Settings, monkeypatch: pytest.Monk
     from sql import loader  # noqa: PLC0415
 
     broken = dict(loader.queries())
-    broken["deployment_delete"] = loader.parse_query("deployment_delete", "SELECT 1 / 0, :key::text")
+    fails = broken["deployment_set"].source.replace("key = :key AND", "1 / (:value::jsonb IS NOT NULL)::int = 0 AND", 1)
+    broken["deployment_set"] = loader.parse_query("deployment_set", fails)
     with monkeypatch.context() as patched:
         patched.setattr("composer.stores.database.statements.queries", lambda: broken)
         with pytest.raises(asyncpg.DivisionByZeroError):

@@ -393,7 +393,7 @@ BUGS: Final = (
     Bug(
         "one account opts out, and the other is recorded",
         in_sql(
-            "user_set_opted_out",
+            "person_set",
             replacing("AND coalesce(u.person_id, u.id) =", "AND u.id = :user_id AND coalesce(u.person_id, u.id) ="),
         ),
         {REFERENCE: 500_084},
