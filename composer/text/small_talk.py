@@ -1,8 +1,13 @@
-"""Short answers to what asks for nothing that is remembered: thanks, "ok", and what a command does."""
+"""Short answers to what asks for nothing that is remembered: thanks, "ok", and what a command does. By examples
+(talk.txt) in many languages: a kind, a language, and a sentence, or how one begins ("\u2026")."""
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Final
 
 WELCOME: Final = "You're welcome!"
@@ -14,59 +19,84 @@ FORGET: Final = (
 REMIND: Final = "To be reminded of something: /nexus remind me tomorrow 9:00 call the printer."
 REMEMBER_HINT: Final = "To have me remember something: /nexus remember the printer is on the second floor."
 HELP: Final = "I answer from what was said where you may read it. For all that I can do: /nexus help."
-SMALL_TALK_ANSWERS: Final = frozenset((WELCOME, FINE, ALL_RIGHT, FORGET, REMIND, REMEMBER_HINT, HELP))  # all of them
+
+
+class Talk(StrEnum):
+    """What a message says that asks for nothing that is remembered; of several, the first counts."""
+
+    NONE = "none"
+    FORGET = "forget"
+    REMIND = "remind"
+    REMEMBER = "remember"
+    HELP = "help"
+    HOW = "how"
+    THANKS = "thanks"
+    HELLO = "hello"
+    RIGHT = "right"
+
+
+SMALL_TALK_ANSWERS: Final[Mapping[Talk, str]] = MappingProxyType(
+    {
+        Talk.FORGET: FORGET,
+        Talk.REMIND: REMIND,
+        Talk.REMEMBER: REMEMBER_HINT,
+        Talk.HELP: HELP,
+        Talk.HOW: FINE,
+        Talk.THANKS: WELCOME,
+        Talk.RIGHT: ALL_RIGHT,
+    }
+)
 
 MAX_SMALL_TALK_CHARS: Final = 200  # of a message that may be small talk
-_LETTERS = re.compile(r"[^\W\d_]+")
-_THANKS: Final = frozenset(["thanks", "thank", "thx", "cheers"])
-_WITH_THANKS: Final = _THANKS.union(
-    ["you", "ty", "so", "very", "much", "a", "lot", "again", "many", "for", "help"],
-    ["that", "was", "helpful", "great", "ok", "okay"],
-)
-_YES: Final = frozenset(["ok", "okay", "kk", "alright", "fine", "great", "cool", "nice", "perfect", "understood"])
-_WITH_YES: Final = _YES.union(["that", "all", "very", "sounds", "is", "right", "good", "s"])
-_HOW = re.compile(
-    r"(?:hello |hi |hey )?(?:how are (?:you|things)(?: doing)?|how (?:is|s) it going|what s up)(?: today)?"
-)
-_FORGET = re.compile(
-    r"(?:how (?:do|can|could|would|should) (?:i|we) (?:make|get|have|let|tell|ask) you (?:to )?forget"
-    r"|(?:please )?(?:can|could|will|would) you (?:please )?forget"
-    r"|(?:please )?forget (?:that|this|it|what|everything|all|about)) ?.*"
-)
-_REMIND = re.compile(
-    r"how (?:do|can) (?:i|we) (?:make|get|have|tell|ask) you (?:to )?remind (?:me|us|everyone)(?: .*)?"
-)
-_REMEMBER = re.compile(
-    r"(?:please )?(?:(?:(?:can|could|will|would) you (?:please )?)?(?:remember|note|keep in mind) that"
-    r"|remember(?! (?:what|when|where|who|whom|which|why|how|whether|if)\b)|note down|make a note) .+"
-)
-_HELP = re.compile(
-    r"(?:please )?(?:(?:help|can you help|i need help)(?: me)?(?: please)?"
-    r"|(?:who|what) are you|what (?:can|do) you do|what can i (?:do|ask)(?: you)?|how (?:does this|do you) work"
-    r"|how (?:do|can) (?:i|we) use (?:you|this)|(?:what|which) commands (?:are there|do you (?:know|have)))"
-)
+MIN_ASKED_WORDS: Final = 3  # a question begins with, that asks to remember something: "can you remember \u2026?"
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_PARTS: Final = re.compile(r"[.,;:!?\u2026\u3002\u3001\uff0c\uff01\uff1f\n-]")
+_REST: Final = "\u2026"  # at the end of an example: any words
+_QUESTION: Final = ("?", "\uff1f")
 
 
-def small_talk(text: str, own_name: Collection[str]) -> str | None:
-    """The answer to a message that is small talk or asks for a command; None to any other. `own_name`: the words of the
+def small_talk(text: str, own_name: Collection[str]) -> Talk | None:
+    """What a message says that is small talk or asks for a command; None for any other. `own_name`: the words of the
     agent's name, in lower case, which say nothing here."""
     if len(text) > MAX_SMALL_TALK_CHARS:
         return None
-    words = [word for word in _LETTERS.findall(text.casefold()) if word not in own_name]
-    if not words:
+    said = _words(text, own_name)
+    if not said:
         emoji = any(unicodedata.category(char) == "So" for char in text)
-        return ALL_RIGHT if emoji and not any(char.isalnum() for char in text) else None
-    said = " ".join(words)
-    if _THANKS.intersection(words) and _WITH_THANKS.issuperset(words):
-        return WELCOME
-    if _HOW.fullmatch(said):
-        return FINE
-    if _YES.intersection(words) and _WITH_YES.issuperset(words):
-        return ALL_RIGHT
-    if _FORGET.fullmatch(said):
-        return FORGET
-    asks = text.rstrip().endswith(("?", "\uff1f"))
-    for command, sentence in ((_REMIND, REMIND), (_HELP, HELP)):
-        if command.fullmatch(said):
-            return sentence
-    return REMEMBER_HINT if _REMEMBER.fullmatch(said) and (not asks or "you" in words[:2]) else None
+        return Talk.RIGHT if emoji and not any(char.isalnum() for char in text) else None
+    parts = [part for part in (_words(each, own_name) for each in _PARTS.split(text)) if part]
+    kinds = {_sentences().get(said)} if said in _sentences() else {_sentences().get(part) for part in parts}
+    if None not in kinds:
+        found = min(kinds, key=list(Talk).index)
+        return None if found is Talk.NONE else found
+    begun = max((each for each in _beginnings() if said.startswith(each)), key=len, default="")
+    kind = _beginnings().get(begun, Talk.NONE)
+    if kind is Talk.REMEMBER and text.rstrip().endswith(_QUESTION) and len(begun.split()) < MIN_ASKED_WORDS:
+        return None  # "remember the swallow?" asks
+    return None if kind is Talk.NONE else kind
+
+
+def _words(text: str, own_name: Collection[str]) -> str:
+    return " ".join(word for word in _WORD.findall(text.casefold()) if word not in own_name)
+
+
+@cache
+def _examples() -> tuple[Mapping[str, Talk], Mapping[str, Talk]]:
+    """The kinds of sentences by their words, and of beginnings by theirs with a blank at the end."""
+    whole, begun = dict[str, Talk](), dict[str, Talk]()
+    for line in files("composer.text").joinpath("talk.txt").read_text("utf-8").splitlines():
+        kind, _, text = line.split("\t")
+        words = _words(text.partition(_REST)[0], ())
+        if text.endswith(_REST):
+            begun[f"{words} "] = Talk(kind)
+        else:
+            whole[words] = Talk(kind)
+    return whole, begun
+
+
+def _sentences() -> Mapping[str, Talk]:
+    return _examples()[0]
+
+
+def _beginnings() -> Mapping[str, Talk]:
+    return _examples()[1]

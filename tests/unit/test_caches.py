@@ -57,6 +57,7 @@ CONSTANTS: Final = frozenset(
         "composer/text/names.py:_confusable_with_ascii",
         "composer/text/names.py:_reserved_looks",  # the names of the settings' agents
         "composer/text/plain_questions.py:_frame",
+        "composer/text/small_talk.py:_examples",
         "composer/text/rarity.py:_common_words",
         "composer/text/zones.py:_cities",
         "composer/text/zones.py:_names",

@@ -71,9 +71,9 @@ async def test_a_long_prompt_is_read_beside_the_event_loop(
 ) -> None:
     readers = []
 
-    def read(text: str) -> list[str]:
+    def read(text: str, **how: bool) -> list[str]:
         readers.append(threading.current_thread())
-        return terms(text)
+        return terms(text, **how)
 
     monkeypatch.setattr("composer.stores.models.offline_model.terms", read)
     await answer(prompt("the van?" * times))
@@ -153,7 +153,9 @@ async def test_in_a_dm_that_is_not_open_to_rooms_an_answer_that_finds_nothing_sa
     assert await answer(prompt(question, working=f"{WORKING}\n{said}")) == NOTHING_REMEMBERED
 
 
-@pytest.mark.parametrize("greeting", ["hello", "Hi @nexus!", "hey nexus", "Good morning"])
+@pytest.mark.parametrize(
+    "greeting", ["hello", "Hi @nexus!", "hey nexus", "Good morning", "Guten Morgen zusammen", "¡Hola!", "\u4f60\u597d"]
+)
 async def test_a_greeting_is_returned(greeting: str) -> None:
     assert await answer(prompt(greeting)) == HELLO.format(name="Nexus")
 
@@ -179,8 +181,14 @@ async def test_a_greeting_is_returned(greeting: str) -> None:
         ),
         *((text, HELP) for text in ("help", "@nexus help!", "what can you do?", "who are you", "how do you work?")),
         ("haha danke", ALL_RIGHT),
-        ("@nexus merci beaucoup !", ALL_RIGHT),
-        ("you made my day", ALL_RIGHT),
+        *((text, WELCOME) for text in ("@nexus merci beaucoup !", "vielen Dank", "\u8c22\u8c22", "ok, danke")),
+        *(
+            (text, HELP)
+            for text in ("was kannst du?", "qu'est-ce que tu sais faire ?", "何ができますか", "¿qué puedes hacer?")
+        ),
+        *((text, FORGET) for text in ("forget my wifi password", "vergiss mein WLAN-Passwort", "oublie mon adresse")),
+        *((text, FINE) for text in ("hallo, wie geht's dir?", "ça va ?")),
+        *((text, ALL_RIGHT) for text in ("you made my day", "forget it")),
     ],
 )
 async def test_small_talk_is_answered_by_a_sentence_and_without_the_notice(message: str, said: str) -> None:
@@ -211,6 +219,8 @@ async def test_a_question_with_small_talk_is_answered(message: str) -> None:
         "did we forget the swallow?",
         "what is fine about a swallow?",
         "remember the swallow?",
+        "vergiss nicht den Schwan",
+        "wer bist du im Film mit dem Schwan?",
         "summarize what a swallow is",
         "who are you and bob's swallow?",
     ],

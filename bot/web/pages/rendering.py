@@ -359,7 +359,7 @@ def answer_told(context: Context, answer: str) -> str:
     """An answer that no model wrote, with our own sentences in the reader's language; any other as it is."""
     language = context.resolve("language")
     assert isinstance(language, Language)
-    if answer in SMALL_TALK_ANSWERS:
+    if answer in SMALL_TALK_ANSWERS.values():
         return language.told(answer)
     if OFFLINE not in answer:
         return answer

@@ -31,7 +31,7 @@ from composer.text.names import AGENT_LABEL
 from composer.text.offline import OFFLINE, OFFLINE_MODEL, WISH
 from composer.text.plain_questions import QUESTION_MARKS, Plain, plain_kind
 from composer.text.room_names import rooms_named
-from composer.text.small_talk import ALL_RIGHT, small_talk
+from composer.text.small_talk import ALL_RIGHT, SMALL_TALK_ANSWERS, Talk, small_talk
 from composer.text.spelling import beginnings, may_be_misspelt, meant
 from composer.text.terms import sentences, terms, tongue
 from composer.text.work import CLEANED_PER_READ, off_loop
@@ -48,8 +48,6 @@ OPEN_MORE_ROOMS = (
     "In this DM I search only the rooms of its project. /nexus rooms on adds those of your rooms that this DM may read."
 )
 HELLO = f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it)"
-_GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
-GREETINGS = frozenset(_GREETINGS.split())
 
 NO_TIME = (
     "I don't see when to remind you of what, so I set nothing. Write for example: remind me tomorrow at 9 to call Tom. "
@@ -64,6 +62,7 @@ MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 
 QUOTED_IN_FILE = ", in a file"  # behind the speaker of a quote from one
 
+COMMANDS = (Talk.FORGET, Talk.REMIND, Talk.HELP)  # what asks for one says nothing that may be quoted
 MAX_QUOTES = 3
 MAX_SPEAKERS = 10  # who are quoted with the same words
 MAX_OFFLINE_QUOTE_CHARS = 300
@@ -215,7 +214,7 @@ def _quotable_parts(entry: _Entry) -> Iterator[str]:
     parts = [entry.text] if len(entry.text) <= MAX_WHOLE_QUOTE_CHARS else sentences(entry.text)
     for part in parts:
         bare = _ADDRESS.sub(" ", part).strip().rstrip(" \"')\u201d")
-        if bare and not bare.endswith("\uff1f") and not is_question(bare):
+        if bare and not bare.endswith("\uff1f") and not is_question(bare) and small_talk(bare, ()) not in COMMANDS:
             yield part
 
 
@@ -256,7 +255,7 @@ def _first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
     """The best quotes, best first. Ties go to the later line of the prompt."""
-    question_terms = set(terms(question))
+    question_terms = set(terms(question, searched=True))
     speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
     named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
     words = question_terms - {word for speaker in named for word in terms(speaker)}
@@ -302,12 +301,10 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     entries, question = _read(messages)
     words = _LETTERS.findall(_ADDRESS.sub(" ", question.text).casefold())
     own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
-    if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
-        return [HELLO.format(name=agent.name)]
     if (own := Asked(question.text)).for_reminder():
         return [WISH if names_a_wish(own, question.at, zone_of(messages)) else NO_TIME]
     if (said := small_talk(_ADDRESS.sub(" ", question.text), own_name)) is not None:
-        return [said]
+        return [HELLO.format(name=agent.name) if said is Talk.HELLO else SMALL_TALK_ANSWERS[said]]
     since = _missed_since(messages)
     if (
         listed := _plain_answer(entries, question, since, zone_of(messages), own_name, _on_closed_rooms(messages))
@@ -400,7 +397,7 @@ def _is_wanted(kind: Plain, entry: _Entry, asker: str, named: Collection[str]) -
         case Plain.ME if entry.section == "FACTS":
             return any(part in entry.text for part in (f"(about {asker};", "(private;"))
         case _:
-            return entry.own or (entry.section in VIEW and entry.speaker == asker and not _asks(entry))
+            return (entry.own or (entry.section in VIEW and entry.speaker == asker)) and not _asks(entry)
 
 
 def _asks(entry: _Entry) -> bool:
@@ -409,11 +406,13 @@ def _asks(entry: _Entry) -> bool:
 
 
 def _is_request(entry: _Entry) -> bool:
-    """Whether a message of the view only asks an agent for something."""
-    if entry.section not in VIEW:
+    """Whether a message only asks an agent for something, or says nothing."""
+    if entry.section not in (*VIEW, "RECALL"):
         return False
     said = _ADDRESS.sub(" ", entry.text).strip()
-    return plain_kind(said) is not None or (said != entry.text and is_question(said))
+    if small_talk(said, ()) not in (None, Talk.REMEMBER):
+        return True
+    return entry.section in VIEW and (plain_kind(said) is not None or (said != entry.text and is_question(said)))
 
 
 def _missed_since(messages: Sequence[ChatMessage]) -> str:
