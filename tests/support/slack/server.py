@@ -260,11 +260,6 @@ class SlackServer:
         said = {"subtype": "file_share", "user": user, "text": text, "files": [about], "upload": False}
         return str(self.world.post(self.world.channels[channel], said, thread)["ts"])
 
-    async def open_home(self, team: Team, user: str, tab: Literal["home", "messages"] = "home") -> None:
-        self.world.tell(
-            team, {"type": "app_home_opened", "user": user, "channel": self.world.im(team, user).id, "tab": tab}
-        )
-
     async def start_assistant_thread(self, team: Team, user: str, looking_at: str = "") -> str:
         """A person opens the app's pane, with a channel in sight or not; returns the thread's ts."""
         im = self.world.im(team, user)
