@@ -70,17 +70,17 @@ async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> N
         logger.warning("command.mark_answered_failed", error=str(error))
 
 
-async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedCommand]:
+async def take_over_interrupted(app: App, workspace: Workspace) -> list[InterruptedCommand]:
     """Take over the commands of a workspace that dead processes left unanswered, each once: keep them until they are
     answered. Raises Unavailable.
 
-    A room that was public when a command was given may be private by now, so an adopted command never opens one; that
-    it was private is said as of then.
+    A room that was public when a command was given may be private by now, so a command that was taken over never opens
+    one; that it was private is said as of then.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
-        adopted = await tx.requests.adopt(_at(workspace), app.locks.number)
+        found = await tx.requests.take_over(_at(workspace), app.locks.number)
     interrupted = []
-    for each in adopted:
+    for each in found:
         call = json.loads(each.call)
         incoming = _as_stated_then(_INCOMING.validate_python(call["incoming"]))
         interrupted.append(InterruptedCommand(incoming, call["address"], each.done))
@@ -138,7 +138,7 @@ class InterruptedCommands:
     async def finish(self, workspace: Workspace) -> None:
         """Take over what there is, and answer it, the oldest first. Raises Unavailable: call it again then, and it goes
         on."""
-        self._taken += await adopt_interrupted(self._app, workspace)
+        self._taken += await take_over_interrupted(self._app, workspace)
         while self._taken:
             command = self._taken[0]
             found = await answer_interrupted(self._app, workspace, command, self._finish)

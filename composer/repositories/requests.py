@@ -112,9 +112,9 @@ class Requests:
         """Delete the call of a command that was answered, unless another process has taken it over."""
         await self._sql.execute("request_answered", **_name(request), process=process)
 
-    async def adopt(self, at: str, process: int) -> list[UnansweredCommand]:
+    async def take_over(self, at: str, process: int) -> list[UnansweredCommand]:
         """Take over the unanswered commands of processes that have ended, oldest first: those whose call says `at`."""
-        rows = await self._sql.fetch("requests_adopt", at=at, process=process)
+        rows = await self._sql.fetch("requests_take_over", at=at, process=process)
         rows = sorted(rows, key=lambda row: (row["created_at"], row["key_digest"]))
         return [UnansweredCommand(row["call"], row["made"] is not None) for row in rows]
 

@@ -65,7 +65,7 @@ class Answer:
     The rest is for the adapter, and not stored. `cited` maps each source mark in the text, such as s1, to the message
     that it refers to: an adapter may link to it. `offers` are what its asker may press: the text says how each is
     typed, since an adapter may have no buttons. `failure_details` tell those who run Nexus why there is no reply, where
-    that is known: the terminal alone shows them.
+    that is known: the terminal alone shows them. `sent`: that it was delivered is recorded.
     """
 
     turn: Turn
@@ -83,6 +83,7 @@ class Answer:
     cited: Mapping[str, MessageAddress] = field(default_factory=dict)
     offers: Sequence[Offer] = ()
     failure_details: str = ""
+    sent: bool = False
 
     @property
     def failed(self) -> bool:
@@ -109,17 +110,6 @@ class AnswerGround:
     row: ConversationRow
     previous_messages: str | None
     changed_sources: Mapping[uuid.UUID, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What became of an answer that was delivered. `other_text`: what its reply says by now, where that is not what was
-    delivered. `has_reply`: there is a reply. `recorded`: that it was sent was recorded now; where it was not,
-    `Turns.mark_sent` does it, if it has not been done before."""
-
-    other_text: str | None
-    has_reply: bool
-    recorded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +258,17 @@ class Turns:
         """Record that an answer was sent."""
         await self._sql.execute("turn_end", id=id, now=now, reason=None)
 
-    async def mark_delivered(self, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
-        """Record that an answer was sent with this text (None: it is a failure), unless its reply has another one by
-        now: in one round trip without a transaction. None when the turn is gone."""
-        return await self._sql.fetch_one_as(Delivered, "turn_delivered", id=id, text=text, now=now)
+    async def mark_delivered(self, answer: Answer, now: datetime) -> Answer | None:
+        """Record that an answer was sent, unless its reply has another text by now, which the answer that is returned
+        has: in one round trip without a transaction. Where neither is so, `mark_sent` records it. A reply that is gone
+        is in it no more. None when the turn is gone."""
+        text = None if answer.failed else answer.text
+        found = await self._sql.fetch_one("turn_delivered", id=answer.turn.id, text=text, now=now)
+        if found is None:
+            return None
+        if found["other_text"] is not None:
+            return answer.replaced(found["other_text"])
+        return replace(answer, message=answer.message if found["has_reply"] else None, sent=found["recorded"])
 
     async def give_up(self, id: uuid.UUID, reason: str) -> None:
         """Record that a turn ends without its answer being shown: its platform will never accept it, or it failed."""

@@ -21,7 +21,7 @@ from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
-from composer.repositories.turns import Answer, AnswerGround, Delivered
+from composer.repositories.turns import Answer, AnswerGround
 from composer.text.offline import without_program
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.sources import (
@@ -157,16 +157,17 @@ class AnswerStore:
         known = {item.id for item in items}
         return {answer: sources for answer, sources in made_of.items() if sources <= known}
 
-    async def mark_delivered(self, answer: Answer) -> Delivered | None:
-        """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered. Returns None
-        when the turn is gone."""
+    async def mark_delivered(self, answer: Answer) -> Answer | None:
+        """Mark the turn of an answer as SENT, unless its reply has another text by now than was delivered: then the
+        answer that is returned has that, and is not `sent`. Returns None when the turn is gone."""
         turn, now = answer.turn, self._clock.now()
         async with self._database.statement(turn.tenant_id) as tx:
-            found = await tx.turns.mark_delivered(turn.id, None if answer.failed else answer.text, now)
-        if found is not None and found.other_text is None and not found.recorded:
-            async with self._database.transaction(turn.tenant_id) as tx:
-                await tx.turns.mark_sent(turn.id, now)
-        return found
+            found = await tx.turns.mark_delivered(answer, now)
+        if found is None or found.sent or found.message not in (None, answer.message):
+            return found
+        async with self._database.transaction(turn.tenant_id) as tx:
+            await tx.turns.mark_sent(turn.id, now)
+        return replace(found, sent=True)
 
     async def _append_to_cache(self, conversation: Conversation, reply: Message) -> None:
         shown = () if reply.ephemeral else (reply,)

@@ -146,11 +146,11 @@ class Responder:
             # erasure finds; if the erasure came first, the adapter sees that and removes the post itself.
             if found is None:  # the turn was erased, with its whole conversation
                 return TurnOutcome.ERASED
-            if found.other_text is None:
+            if found.sent:
                 if answer.failed:
                     return TurnOutcome.FAILED
-                return TurnOutcome.DELIVERED if found.has_reply else TurnOutcome.ERASED
-            answer = answer.replaced(found.other_text)  # by the notice
+                return TurnOutcome.ERASED if found.message is None else TurnOutcome.DELIVERED
+            answer = found  # with the notice in place of its text
 
     async def _mark_sent(self, turn: Turn) -> None:
         async with self._database.transaction(turn.tenant_id) as tx:

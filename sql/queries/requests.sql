@@ -25,7 +25,7 @@ UPDATE requests SET made = :made WHERE tenant_id = :tenant_id AND caller = :call
 UPDATE requests SET call = NULL
 WHERE tenant_id = :tenant_id AND caller = :caller AND key_digest = :key_digest AND process = :process
 
--- name: requests_adopt
+-- name: requests_take_over
 -- Take over unanswered commands of processes that have ended.
 UPDATE requests AS r SET process = :process
 WHERE r.tenant_id = :tenant_id AND r.call ->> 'at' = :at AND r.process <> :process

@@ -30,7 +30,7 @@ from composer.model import (
 )
 from composer.ports.models import Vectors
 from composer.ports.observer import TurnReport
-from composer.repositories.turns import Answer, Delivered, StoredTurn, Turns
+from composer.repositories.turns import Answer, StoredTurn, Turns
 from composer.settings import Settings
 from composer.stores.database.postgres import PostgresDatabase
 from composer.stores.database.process_locks import PostgresProcessLocks
@@ -133,25 +133,26 @@ async def test_a_delivered_answer_is_recorded_by_one_statement_unless_its_text_w
     harness: AppHarness,
 ) -> None:
     here = harness.workspace()
-    for text in ("@nexus hello", "@nexus and now?"):
-        await harness.ask("alice", text, room="general")
+    given = [await harness.ask("alice", text, room="general") for text in ("@nexus hello", "@nexus and now?")]
+    first, second = (answer.replaced("replaced") for answer in given)
+    ids = first.turn.id, second.turn.id
     async with harness.app.database.transaction(here.tenant_id) as tx:
         await tx.erasure._sql.execute("erase_replace_text", ids=await replies(harness), text="replaced")
-    turns = await states(harness)
     async with harness.app.database.statement(here.tenant_id) as tx:
-        for turn in turns:
-            assert await tx.turns.mark_delivered(turn, "replaced", minute(1)) == Delivered(None, True, recorded=False)
+        for answer in (first, second):
+            assert await tx.turns.mark_delivered(answer, minute(1)) == answer, "it was recorded before"
     await answered_again(harness)
     async with harness.app.database.statement(here.tenant_id) as tx:
-        first, second = turns
-        assert await tx.turns.mark_delivered(first, "another", minute(1)) == Delivered("replaced", True, recorded=False)
-        assert (await states(harness))[first] == "answered"
-        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) == Delivered(None, True, recorded=True)
-        assert await tx.turns.mark_delivered(second, None, minute(1)) == Delivered(None, True, recorded=True)
-        assert await states(harness) == {first: "sent", second: "sent"}
-        assert await tx.turns.mark_delivered(uuid.uuid4(), "replaced", minute(1)) is None
+        assert await tx.turns.mark_delivered(first.replaced("another"), minute(1)) == first
+        assert await states(harness) == dict.fromkeys(ids, "answered")
+        failure = replace(second, message=None, failure="It failed.")
+        assert await tx.turns.mark_delivered(first, minute(1)) == replace(first, sent=True)
+        assert await tx.turns.mark_delivered(failure, minute(1)) == replace(failure, sent=True)
+        assert await states(harness) == dict.fromkeys(ids, "sent")
+        gone = replace(first, turn=replace(first.turn, id=uuid.uuid4()))
+        assert await tx.turns.mark_delivered(gone, minute(1)) is None
     async with harness.app.database.statement(tenant_id("another")) as tx:
-        assert await tx.turns.mark_delivered(first, "replaced", minute(1)) is None
+        assert await tx.turns.mark_delivered(first, minute(1)) is None
 
 
 async def states(harness: AppHarness) -> dict[uuid.UUID, str]:
@@ -180,9 +181,9 @@ async def test_an_answer_that_was_delivered_is_sent_though_one_statement_could_n
 ) -> None:
     mark = Turns.mark_delivered
 
-    async def blind(self: Turns, id: uuid.UUID, text: str | None, now: datetime) -> Delivered | None:
-        found = await mark(self, id, "another text", now)
-        return found and replace(found, other_text=None, recorded=False)
+    async def blind(self: Turns, answer: Answer, now: datetime) -> Answer | None:
+        found = await mark(self, answer.replaced("another text"), now)
+        return found and answer
 
     monkeypatch.setattr(Turns, "mark_delivered", blind)
     await harness.ask("alice", "@nexus hello", room="general")

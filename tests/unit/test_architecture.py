@@ -49,7 +49,7 @@ JUSTIFIED = {
     "Audit.rooms": "names of rooms that the admin may enter now, by may_enter_room of visibility",
     "AuditKeys.current_id": "the id of a key",
     "AuditKeys.sign": "a signature",
-    "Requests.adopt": "interrupted commands, each answered only to the person who gave it",
+    "Requests.take_over": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
     "Conversations.ensure": "for writing, as Conversations.lock; rows are never shown",
     "Conversations.get": "a conversation's place; no message of it",

@@ -9,10 +9,10 @@ import pytest
 from bot.commands.command import DONE_BEFORE, TAKEN, CommandAnswer
 from bot.commands.idempotency import (
     InterruptedCommand,
-    adopt_interrupted,
     answer_interrupted,
     begin_command,
     mark_answered,
+    take_over_interrupted,
 )
 from bot.commands.table import COMMANDS, run_command
 from bot.script.places import incoming, place_of
@@ -63,10 +63,10 @@ async def interrupt(harness: AppHarness, user: str, text: str) -> Incoming:
     return given
 
 
-async def adopted(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
+async def taken_over(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
     """The commands that the next process takes over, in the order in which they were given."""
     await rows(settings, "UPDATE requests SET process = 1 RETURNING made")
-    return await adopt_interrupted(harness.app, harness.workspace())
+    return await take_over_interrupted(harness.app, harness.workspace())
 
 
 async def answered(harness: AppHarness, command: InterruptedCommand) -> str:
@@ -94,7 +94,7 @@ async def test_a_command_that_erases_nothing_is_stored_without_its_words_and_ans
     (stored,) = await rows(settings, "SELECT call::text FROM requests WHERE call IS NOT NULL")
     assert "quokka7" not in stored
     assert '"alice"' in stored, "who is to be answered"
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     answer = await answered(office, found)
     assert "nothing was done. Give the command again." in answer
     assert "quokka7" not in answer
@@ -111,7 +111,7 @@ async def test_what_is_forgotten_after_a_restart_is_what_there_was_when_it_was_a
     office.clock.tick(60)
     await office.say("alice", "zqplum is late", **ROOM)
     await office.command("alice", "/nexus fact set late zqplum", **ROOM)
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     assert (await answered(office, found)).startswith("Forgotten for good")
     assert await rows(settings, "SELECT text FROM messages WHERE text LIKE 'zqplum%'") == ["zqplum is late"]
     assert await rows(settings, "SELECT key FROM facts") == ["late"]
@@ -125,14 +125,14 @@ async def test_what_was_said_right_before_it_is_forgotten_by_a_clock_that_is_ahe
         office.workspace(), place_of("board", None, None), "alice", "zqplum is early", office.clock.tick(3), id="ahead"
     )
     await office.app.receive(office.workspace(), [ahead])
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     assert (await answered(office, found)).startswith("Forgotten for good")
     assert not await rows(settings, "SELECT text FROM messages WHERE text LIKE 'zqplum%'")
 
 
 async def test_who_opts_out_is_stored_no_more_after_a_restart(office: AppHarness, settings: Settings) -> None:
     await interrupt(office, "bob", "opt-out")
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     assert "not stored" in await answered(office, found)
     await office.say("bob", "zqplum", **ROOM)
     assert not await rows(settings, "SELECT text FROM messages WHERE text LIKE 'zqplum%'")
@@ -147,7 +147,7 @@ async def test_a_command_that_another_process_has_taken_over_is_done_by_that_one
     given = await interrupt(harness, "alice", "forget here --yes")
     await release_locks(harness.app, settings)  # as PostgreSQL does
     async with open_harness(settings) as other:
-        (found,) = await adopt_interrupted(other.app, workspace)
+        (found,) = await take_over_interrupted(other.app, workspace)
         with pytest.raises(Refused, match=TAKEN):
             await run_command(harness.app, workspace, given)
         await mark_answered(harness.app, workspace, given)  # with that
@@ -161,7 +161,7 @@ async def test_what_was_erased_before_the_database_failed_is_not_erased_again(
 ) -> None:
     workspace = office.workspace()
     await interrupt(office, "alice", "forget everything --yes")
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
 
     async def finish(given: Incoming) -> CommandAnswer:
         await run_command(office.app, workspace, given, late=True)
@@ -183,7 +183,7 @@ async def test_a_command_that_only_asked_for_confirmation_is_not_marked_as_done(
     for _ in range(4):
         await office.say("alice", "the vault is quokka7", **ROOM)
     await run_command(office.app, office.workspace(), await interrupt(office, "alice", "forget quokka7"))
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     assert not found.done
     assert "This erases 4 messages and 0 other items of yours" in await answered(office, found)
 
@@ -195,7 +195,7 @@ async def test_finishing_a_command_does_not_change_whether_its_room_is_private(
     await interrupt(office, "alice", "forget everything --yes")
     workspace, agents = office.workspace(), office.app.directory.agents(office.workspace().tenant_id)
     await set_room_private(office.app.database, workspace, agents, "board", closed, office.clock.tick())
-    (found,) = await adopted(office, settings)
+    (found,) = await taken_over(office, settings)
     await answered(office, found)
     async with office.app.database.transaction(workspace.tenant_id, "read") as tx:
         room = await tx.conversations.get(room_id(workspace, "board"))

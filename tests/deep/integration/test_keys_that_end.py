@@ -13,7 +13,7 @@ from bot.web.sessions import ApiSessions
 from composer.app import App
 from composer.people.credentials.issuing import require_valid
 from composer.settings import Settings
-from tests.deep.integration.test_interrupted_commands import adopted, answered, interrupt
+from tests.deep.integration.test_interrupted_commands import answered, interrupt, taken_over
 from tests.integration.test_compaction import rows
 from tests.support.api import bearer, key_of
 from tests.support.entries import Hub
@@ -165,6 +165,6 @@ async def test_what_is_written_with_a_key_stays_where_all_from_before_is_forgott
     await hub.write("alice", "zqsame", "cursor", key="again")
     await hub.write("alice", "zqother part", "cursor", key="in part")
     await hub.change("alice", changed.id, title="zqtitle")
-    [given] = await adopted(harness, settings)
+    [given] = await taken_over(harness, settings)
     assert (await answered(harness, given)).startswith("Forgotten for good")
     assert await texts(settings) == {"zqnew", "zqsame"}

@@ -321,7 +321,7 @@ async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monke
     assert "4711" not in str(logs)
 
 
-async def test_a_batch_of_a_dead_worker_is_adopted_once_and_its_late_answer_is_dropped(office: Office) -> None:
+async def test_a_batch_of_a_dead_worker_is_taken_over_once_and_its_late_answer_is_dropped(office: Office) -> None:
     await office.post_messages(*MESSAGES)
     tenant = office.harness.workspace().tenant_id
     office.server.script += [Hang(), extraction_reply(FACTS)]
