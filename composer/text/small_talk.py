@@ -65,9 +65,9 @@ def small_talk(text: str, own_name: Collection[str]) -> Talk | None:
         emoji = any(unicodedata.category(char) == "So" for char in text)
         return Talk.RIGHT if emoji and not any(char.isalnum() for char in text) else None
     parts = [part for part in (_words(each, own_name) for each in _PARTS.split(text)) if part]
-    kinds = {_sentences().get(said)} if said in _sentences() else {_sentences().get(part) for part in parts}
-    if None not in kinds:
-        found = min(kinds, key=list(Talk).index)
+    parts = [said] if said in _sentences() else parts
+    if all(part in _sentences() for part in parts):
+        found = min((_sentences()[part] for part in parts), key=list(Talk).index)
         return None if found is Talk.NONE else found
     begun = max((each for each in _beginnings() if said.startswith(each)), key=len, default="")
     kind = _beginnings().get(begun, Talk.NONE)
