@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 ID_NAMESPACE = uuid.UUID("6f1d4a52-7f0e-5c0b-9a57-2b1c5f6f7a10")
 
@@ -43,6 +43,9 @@ DISCORD: Final = "discord"
 SLACK: Final = "slack"
 CONSOLE: Final = "console"  # the terminal and scripts
 API: Final = "rest"  # conversations over the API
+
+# As whom a model is told what is remembered, in a request that passes the gateway.
+MemoryRole = Literal["system", "developer", "user"]
 
 
 class Role(StrEnum):

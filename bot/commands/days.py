@@ -7,7 +7,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.command import CONFIRM, Call, valued
 from composer.errors import BadInput
-from composer.summaries.periods import end_of_day
+from composer.text.dates.local_days import end_of_day
 from composer.text.dates.named import day_named
 
 _DAY: Final = parameters.day("on", "as of the end of this day, such as 2026-05-01, yesterday or monday; by default now")

@@ -32,9 +32,9 @@ from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
 from composer.rights.table import Act
-from composer.summaries.periods import end_of_day, start_of_day
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
+from composer.text.dates.local_days import end_of_day, start_of_day
 from composer.text.project_names import full_name, slug_of
 from composer.visibility import unknown_project_sentence
 

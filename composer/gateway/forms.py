@@ -10,7 +10,7 @@ from composer.gateway.json_text import apply_edits
 from composer.gateway.memory import TurnMemory
 from composer.gateway.requests import GatewayRequest, usage_edits
 from composer.gateway.turns import GatewayTurn, memory_edits
-from composer.settings import MemoryRole
+from composer.model import MemoryRole
 from composer.text.model_roles import known_needs, names_alternation, names_system_role
 
 _REFUSED: Final = (400, 413, 422)

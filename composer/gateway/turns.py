@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from composer.gateway.json_text import Edit, Part, elements, insert_element, members, to_json
 from composer.gateway.requests import Api, GatewayRequest, input_items, is_text
-from composer.settings import MemoryRole
+from composer.model import MemoryRole
 
 _TEXTS: Final = ("text", "input_text")
 _SYSTEM: Final = ("system", "developer")

@@ -16,7 +16,6 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError, skip_reason, where_raised
-from composer.layers.semantic import episode_id
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
@@ -25,7 +24,7 @@ from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import MeteredEmbedder, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
-from composer.repositories.recall import IndexEntry
+from composer.repositories.recall import IndexEntry, episode_id_of
 from composer.text.passages import passages
 from composer.text.terms import terms
 from composer.text.work import off_loop
@@ -143,7 +142,9 @@ async def index(
     elif extraction is Extraction.MEM0:
         await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
-        [(episode_id(message), message.id) for message in from_people], entries, [message.id for message in messages]
+        [(episode_id_of(message.id), message.id) for message in from_people],
+        entries,
+        [message.id for message in messages],
     )
 
 
@@ -189,7 +190,7 @@ def episode_entries(message: Message) -> list[IndexEntry]:
     said, files = message.text, [each.passage for each in message.attachments]
     others = " ".join(each.words for each in message.attachments if not each.passage)
     entry = IndexEntry(
-        episode_id(message), "episode", message.namespace, message.visibility, message.user_id, message.at, {}
+        episode_id_of(message.id), "episode", message.namespace, message.visibility, message.user_id, message.at, {}
     )
 
     def of_text(start: int, text: str) -> list[str]:

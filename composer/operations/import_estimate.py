@@ -18,9 +18,8 @@ from composer.settings import Settings
 from composer.stores.models.configured import configured_extraction, extraction_agent, extraction_model
 from composer.stores.models.mem0_extraction import EXTRACTION_PROMPT_VERSION, MAX_KNOWN_TOKENS
 from composer.stores.models.tokens import tokenizer_for
-from composer.summaries.periods import activity_sessions
 from composer.summaries.summariser import summary_prompt
-from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, TIER_SHARE
+from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, TIER_SHARE, activity_sessions
 from composer.text.counts import counted
 from composer.text.instructions import template
 

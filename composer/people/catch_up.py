@@ -14,9 +14,9 @@ from composer.prompt.lines import author_label, numbers_of_namesakes
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
 from composer.repositories.explanations import MessageAddress
-from composer.summaries.periods import day_of
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
+from composer.text.dates.local_days import day_of
 from composer.visibility import AccessContext
 
 WEEK: Final = timedelta(days=7)

@@ -18,7 +18,7 @@ from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
 from composer.repositories.remembered import AboutRoom, KindCount
-from composer.summaries.periods import start_of_day
+from composer.text.dates.local_days import start_of_day
 from composer.turn.explanation import uploaders_of
 from composer.visibility import EntryAccess, JoinedRoom, Readable
 

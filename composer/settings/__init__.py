@@ -15,7 +15,7 @@ from composer.settings.credentials import (
     is_vendor,
     owner_place,
 )
-from composer.settings.gateway import GatewaySettings, MemoryRole, TenantGatewaySettings, Upstream
+from composer.settings.gateway import GatewaySettings, TenantGatewaySettings, Upstream
 from composer.settings.installation import (
     FILE_ONLY_FIELDS,
     KNOWN_VARIABLES,
@@ -53,7 +53,6 @@ __all__ = [
     "BudgetSettings",
     "GatewaySettings",
     "McpSettings",
-    "MemoryRole",
     "OpenIdSettings",
     "PlanSettings",
     "PriceSettings",

@@ -1,16 +1,16 @@
 """The settings of the OpenAI-compatible gateway: `[gateway]` in nexus.toml, and `[tenants.NAME.gateway]`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field, SecretStr
 
+from composer.model import MemoryRole
 from composer.settings.server_urls import ServerUrl
 from composer.settings.values import VARIABLE_PREFIX, HttpUrl, Table
 
 DEFAULT_UPSTREAM: Final = ServerUrl("https://api.openai.com/v1")
 ANY_MODEL: Final = "*"
-MemoryRole = Literal["system", "developer", "user"]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 

@@ -22,8 +22,8 @@ from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
-from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
 from composer.summaries.texts import SummaryInput, SummaryText, summary_inputs
+from composer.text.dates.local_days import day_of, week_of
 from composer.text.dates.vocabulary import Period
 from composer.text.names import speaker_label
 from composer.text.terms import terms
@@ -33,6 +33,7 @@ logger = structlog.get_logger()
 
 TIERS: Final = ("thread", "session", "day", "week")
 QUARTER: Final = timedelta(minutes=15)  # what one due mark covers
+SESSION_PAUSE: Final = timedelta(hours=1)  # without a message, after which a session is over
 THREAD_STEP: Final = 50  # messages after which an open thread is summarised again
 THREAD_QUIET_PERIOD: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
 MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
@@ -368,3 +369,14 @@ def summary_entry(summary: NewSummary) -> IndexEntry:
         span.ends_at,
         Counter(terms(without_mentions(summary.text))),
     )
+
+
+def activity_sessions(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
+    """Split message times (oldest first) into sessions without a SESSION_PAUSE: the first and last time of each."""
+    found: list[tuple[datetime, datetime]] = []
+    for at in times:
+        if found and at - found[-1][1] < SESSION_PAUSE:
+            found[-1] = (found[-1][0], at)
+        else:
+            found.append((at, at))
+    return found

@@ -12,8 +12,7 @@ from composer.gateway.answers import AnswerCopy, UsageFilter
 from composer.gateway.json_text import MAX_VALUES, apply_edits, members
 from composer.gateway.requests import REASONED_TOKENS, REPLY_TOKENS, Api, parse_request, usage_edits
 from composer.gateway.turns import find_turn, memory_edits
-from composer.model import Usage
-from composer.settings import MemoryRole
+from composer.model import MemoryRole, Usage
 
 STABLE: Final = 'what "holds"\nalways'
 RECALLED: Final = "what fits"

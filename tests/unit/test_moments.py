@@ -24,8 +24,8 @@ from composer.layers.semantic import Retrieval
 from composer.memory.remember import MAX_VALUE_DEPTH, InexactNumber
 from composer.memory.remember import parse_value as parse_fact_value
 from composer.model import ConversationKind, Incoming, Place
-from composer.summaries.periods import day_of as local_day
-from composer.summaries.periods import end_of_day, start_of_day, week_of
+from composer.text.dates.local_days import day_of as local_day
+from composer.text.dates.local_days import end_of_day, start_of_day, week_of
 from composer.text.moments import day_of, moment, moment_of, moment_of_seconds
 
 ODD_TIMES: Final = [

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
+from composer.summaries.tiers import SESSION_PAUSE, activity_sessions
+from composer.text.dates.local_days import day_of, week_of
 from jobs.schedule import JOBS
 
 ZONES = (

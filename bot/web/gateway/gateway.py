@@ -28,9 +28,9 @@ from composer.gateway.memory import TurnMemory
 from composer.gateway.metering import GatewayCall
 from composer.gateway.requests import Api, GatewayRequest, parse_request
 from composer.gateway.turns import GatewayTurn, find_turn
+from composer.model import MemoryRole
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.operations import Operation
-from composer.settings import MemoryRole
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
 

@@ -21,7 +21,7 @@ from composer.people.known_people import admins_to_ask
 from composer.people.projects import projects
 from composer.people.rooms import RoomOfPerson, RoomWeek
 from composer.people.rooms_in_dms import dm_rooms, set_dm_rooms
-from composer.summaries.periods import end_of_day
+from composer.text.dates.local_days import end_of_day
 from composer.text.moments import day_of, known_day
 from composer.visibility import Readable
 

@@ -12,7 +12,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.digests import Digest, DigestPeriod
 from composer.repositories.reminders import Position
 from composer.repositories.scheduled import PostKind
-from composer.summaries.periods import day_of, week_of
+from composer.text.dates.local_days import day_of, week_of
 from composer.text.dates.repeats import EVERY_DAY, MONDAY, Repeat
 from composer.text.dates.vocabulary import Period
 from composer.turn.scheduled.due_posts import NotYet

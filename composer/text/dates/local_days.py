@@ -1,15 +1,8 @@
-"""Periods that summaries cover:
+"""Local days and weeks, in UTC. Pure."""
 
-local days and weeks, and activity sessions (messages without a pause of an hour; not API sessions). Pure.
-"""
-
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Final
 
 from composer.text.dates.vocabulary import Period
-
-SESSION_PAUSE: Final = timedelta(hours=1)  # without a message, after which a session is over
 
 
 def day_of(at: datetime, zone: tzinfo) -> Period:
@@ -23,17 +16,6 @@ def week_of(at: datetime, zone: tzinfo) -> Period:
     day = at.astimezone(zone).date()
     monday = day - timedelta(days=day.weekday())
     return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
-
-
-def activity_sessions(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
-    """Split message times (oldest first) into sessions without a SESSION_PAUSE: the first and last time of each."""
-    found: list[tuple[datetime, datetime]] = []
-    for at in times:
-        if found and at - found[-1][1] < SESSION_PAUSE:
-            found[-1] = (found[-1][0], at)
-        else:
-            found.append((at, at))
-    return found
 
 
 def start_of_day(day: date, zone: tzinfo) -> datetime:
