@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.layers.ranking import asks_agent, is_question, unaddressed
-from composer.layers.relevance import asks_only_for_a_time, is_small_talk
+from composer.layers.relevance import asks_nothing, asks_only_for_a_time
 from composer.model import Item
 from composer.repositories.recall import Recall
 from composer.text.dates.vocabulary import Period
@@ -97,7 +97,7 @@ def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
 
 def kind_of(question: str, agents: Collection[str]) -> Plain | None:
     """What a question asks for, if it is a plain one and no small talk; `agents` are the names of the agent."""
-    small_talk = not is_example(question) and is_small_talk(question, agents)
+    small_talk = not is_example(question) and asks_nothing(question, agents)
     return None if small_talk else plain_kind(question)
 
 

@@ -125,3 +125,25 @@ def test_a_time_and_a_name_are_no_topic() -> None:
     assert not has_topic("what did Carol say on Friday?", ["Carol"])
     assert not has_topic("Was hat Carol am 3. Mai gesagt?", ["Carol"])
     assert has_topic("what did Carol say on Friday about pricing?", ["Carol"])
+
+
+EVERYDAY: Final = (  # in their words neither here nor in the examples
+    *("quand est-ce qu'on livre le site ?", "qui est-ce qui répond au client ?", "¿cuándo sale el tren?"),
+    *("模型什么时候训练完？", "新版本什么时候上线？", "ウェブサイトはいつ公開されますか", "部長は誰ですか"),
+    *(
+        "웹사이트는 언제 여나요?",
+        "Сколько стоил прошлый сервер?",
+        "Где был куплен принтер?",
+        "Кто был первым клиентом?",
+    ),
+    *("Trang web mở khi nào?", "Wie viele Lizenzen wurden bestellt?", "Wann wurde die Heizung repariert?"),
+)
+
+
+@pytest.mark.parametrize("question", EVERYDAY)
+def test_an_everyday_question_is_searched_for_and_no_list(question: str) -> None:
+    assert small_or_plain(question, ["Nexus"]) is None
+
+
+def test_a_thanks_that_is_like_a_question_is_small_talk() -> None:
+    assert small_or_plain("you made my day", ["Nexus"]) is None
