@@ -84,15 +84,6 @@ CREATE TABLE tenants (
 
 -- A tenant, its people and its projects --------------------------------------------------------------------------------
 
--- The workspaces of chat platforms.
-CREATE TABLE workspaces (
-    tenant_id uuid NOT NULL REFERENCES tenants,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    created_at timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, platform, workspace)
-);
-
 -- Settings of a tenant that differ from the defaults.
 CREATE TABLE settings (
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -1423,7 +1414,7 @@ $$;
 -- Those that the statements in sql/queries use, and no others: a test compares them.
 GRANT USAGE ON SCHEMA public TO nexus_service;
 GRANT SELECT ON audit_anchors, schema_migrations TO nexus_service;
-GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, identities, receipts, tenants, workspaces
+GRANT SELECT, INSERT ON agents, audit_events, audit_seals, episodes, erased, identities, receipts, tenants
     TO nexus_service;
 GRANT SELECT, INSERT, DELETE ON audit_unsealed, compactions, lineage, projects, reembedded, retractions,
     summaries, teams, usage_reservations TO nexus_service;

@@ -92,10 +92,9 @@ ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE workspaces NO FORCE ROW LEVEL SECURITY;
 UPDATE conversations AS c SET read_to = w.history_unread_since FROM workspaces AS w
 WHERE w.tenant_id = c.tenant_id AND w.platform = c.platform AND w.workspace = c.workspace AND w.history_unread_since < c.read_to;
-ALTER TABLE workspaces FORCE ROW LEVEL SECURITY;
 ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 ALTER TABLE conversations DROP COLUMN seen_id;
-ALTER TABLE workspaces DROP COLUMN history_unread_since;
+DROP TABLE workspaces;
 
 -- Commands, and writes over the API, are recorded alike.
 CREATE TABLE requests (

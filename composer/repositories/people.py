@@ -68,7 +68,7 @@ class People:
         conversations: Sequence[uuid.UUID] = (),
         senders: Collection[str] = (),
     ) -> tuple[dict[str, Identity], dict[uuid.UUID, ConversationRow]]:
-        """Create the tenant, its workspace and its agents if they do not exist, and lock conversations as
+        """Create the tenant and its agents if they do not exist, and lock conversations as
         `Conversations.lock` does: none of them if one of the senders is to be created yet, which comes first. Returns
         those of the people whom the workspace knows, by external id, and the rows of the conversations."""
         row = await self._sql.fetch_one(

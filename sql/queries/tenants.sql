@@ -1,12 +1,9 @@
 -- name: tenant_ensure
--- Create a tenant, its workspace and its agents if they do not exist; find the people that the workspace knows; and lock
+-- Create a tenant and its agents if they do not exist; find the people that the workspace knows; and lock
 -- conversations as conversations_lock does, unless one of the senders is not known: people are created before any
 -- conversation is locked. In one statement, since every message passes here. Nothing else that exists is locked.
 WITH tenant AS (
     INSERT INTO tenants (tenant_id, slug, created_at) VALUES (:tenant_id, :slug, :now) ON CONFLICT DO NOTHING
-), workspace AS (
-    INSERT INTO workspaces (tenant_id, platform, workspace, created_at) VALUES (:tenant_id, :platform, :workspace,
-        :now) ON CONFLICT DO NOTHING
 ), agent AS (
     INSERT INTO agents (tenant_id, id, slug, name)
     SELECT :tenant_id, * FROM unnest(:agent_ids::uuid[], :agent_slugs::text[], :agent_names::text[])
@@ -42,5 +39,7 @@ SELECT pg_notify('turns', 'settings ' || :tenant_id::text)
 SELECT key, value, updated_at FROM settings WHERE tenant_id = :tenant_id ORDER BY key
 
 -- name: workspaces_all
--- List the tenant's workspaces.
-SELECT platform, workspace FROM workspaces WHERE tenant_id = :tenant_id ORDER BY platform, workspace
+-- List the tenant's workspaces: those of its people and conversations.
+SELECT platform, workspace FROM identities WHERE tenant_id = :tenant_id
+UNION SELECT platform, workspace FROM conversations WHERE tenant_id = :tenant_id
+ORDER BY platform, workspace

@@ -35,6 +35,7 @@ DROPPED: Final = frozenset(
     {
         *("api_requests", "app_codes", "changes", "commands", "connections", "digests", "extraction_batches"),
         *("gateway_forgets", "link_codes", "login_links", "membership_readings", "personal_settings", "voice_notes"),
+        "workspaces",
     }
 )
 RENAMED: Final = {"team_invites": "invites"}
