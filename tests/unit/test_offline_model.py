@@ -13,6 +13,7 @@ from composer.prompt.lines import view_line
 from composer.prompt.sections import PROJECT_ROOMS_CLOSED, ROOMS_CLOSED
 from composer.stores.models.offline_model import (
     HELLO,
+    NO_QUESTION,
     NO_TIME,
     NOTHING_REMEMBERED,
     OPEN_MORE_ROOMS,
@@ -465,3 +466,17 @@ async def test_a_message_is_not_quoted_again_from_a_summary_that_repeats_it() ->
     )
     (quote,) = quotes(await answer(prompt("@nexus why was the mast raised?", recall=recalled)))
     assert quote == "- (s1) carol (2026-04-02 10:00): The mast was raised."
+
+
+@pytest.mark.parametrize(
+    "told", ["I have a dentist in Porto", "Mein Hund heißt Bello, er ist alt", "j'ai mal au dos, c'est dur"]
+)
+async def test_who_tells_something_is_told_how_to_ask(told: str) -> None:
+    assert await answer(prompt(told)) == NO_QUESTION
+
+
+@pytest.mark.parametrize(
+    "asked", ["what is a swallow's speed", "swallow speed is what?", "show the swallow", "swallow"]
+)
+async def test_who_asks_in_vain_is_told_that_nothing_fits(asked: str) -> None:
+    assert await answer(prompt(asked)) == NOTHING_REMEMBERED

@@ -104,7 +104,12 @@ def _of_plain_pages() -> Iterator[str]:
 def _of_answers() -> Iterator[str]:
     """What an agent without a model answers, besides what it quotes."""
     yield from (offline_model.QUOTING, offline_model.NOTHING_REMEMBERED, offline_model.HELLO.format(name="%(1)s"))
-    yield from (offline_model.NOBODY_ELSE, offline_model.REMINDERS, offline_model.MORE.format(count="%(1)s"))
+    yield from (
+        offline_model.NO_QUESTION,
+        offline_model.NOBODY_ELSE,
+        offline_model.REMINDERS,
+        offline_model.MORE.format(count="%(1)s"),
+    )
     yield from sorted(small_talk.SMALL_TALK_ANSWERS.values())
 
 

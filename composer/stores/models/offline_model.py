@@ -43,6 +43,7 @@ PINNED = ("FACTS", "LANDMARKS")
 
 QUOTING = f"{OFFLINE}, so I quote what I remember)"
 NOTHING_REMEMBERED = f"{OFFLINE}) I remember nothing here that fits your message."
+NO_QUESTION = f"{OFFLINE}) I see no question here. Ask about something that was said, and I quote it."
 OPEN_ROOMS = "I do not search rooms in this DM. To search the rooms that you are in, give /nexus rooms on."
 OPEN_MORE_ROOMS = (
     "In this DM I search only the rooms of its project. /nexus rooms on adds those of your rooms that this DM may read."
@@ -63,6 +64,72 @@ MORE = "\u2026 and {count} more of that time. Ask about one of them to read it."
 QUOTED_IN_FILE = ", in a file"  # behind the speaker of a quote from one
 
 COMMANDS = (Talk.FORGET, Talk.REMIND, Talk.HELP)  # what asks for one says nothing that may be quoted
+# Verbs that tell something. A text of some words with one of them and without a question mark seldom asks.
+TELLING = frozenset(
+    [
+        "am",
+        "is",
+        "are",
+        "was",
+        "were",
+        "have",
+        "has",
+        "had",
+        "will",
+        "m",
+        "re",
+        "ve",
+        "bin",
+        "ist",
+        "sind",
+        "war",
+        "waren",
+        "habe",
+        "haben",
+        "hat",
+        "hatte",
+        "wird",
+        "werden",
+        "heisst",
+        "suis",
+        "est",
+        "sommes",
+        "sont",
+        "était",
+        "ai",
+        "avons",
+        "ont",
+        "sera",
+        "es",
+        "está",
+        "son",
+        "soy",
+        "tengo",
+        "tiene",
+        "hay",
+        "era",
+        "è",
+        "sono",
+        "ho",
+        "ha",
+        "siamo",
+        "é",
+        "são",
+        "tenho",
+        "tem",
+        "ben",
+        "zijn",
+        "heb",
+        "heeft",
+        "är",
+        "har",
+        "jest",
+        "są",
+        "mam",
+    ]
+)
+MIN_TOLD_WORDS = 4
+MAX_SUBJECT_WORDS = 3  # before the verb: "summarize what a swallow is" tells nothing
 MAX_QUOTES = 3
 MAX_SPEAKERS = 10  # who are quoted with the same words
 MAX_OFFLINE_QUOTE_CHARS = 300
@@ -314,6 +381,8 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [ALL_RIGHT]  # thanks, or laughter, in whichever language
     of_rooms, asked = _of_rooms(entries, _ADDRESS.sub(" ", question.text), _room_here(messages))
     found = _quotes(of_rooms, asked, question.at, zone_of(messages), own_name)
+    if not found and _tells(question, words):
+        return [NO_QUESTION]
     if not found:
         return [NOTHING_REMEMBERED + _on_closed_rooms(messages)]
     return [QUOTING, *(f"\n{quote}" for quote in found)]
@@ -403,6 +472,13 @@ def _is_wanted(kind: Plain, entry: _Entry, asker: str, named: Collection[str]) -
 def _asks(entry: _Entry) -> bool:
     """Whether a message only asks something, of people or of an agent."""
     return is_question(_ADDRESS.sub(" ", entry.text).strip()) or _is_request(entry)
+
+
+def _tells(entry: _Entry, words: Sequence[str]) -> bool:
+    """Whether a message tells something, and asks nothing."""
+    verb = next((n for n, word in enumerate(words) if word in TELLING), 0)
+    marked = any(mark in entry.text for mark in QUESTION_MARKS)
+    return len(words) >= MIN_TOLD_WORDS and 0 < verb <= MAX_SUBJECT_WORDS and not marked and not _asks(entry)
 
 
 def _is_request(entry: _Entry) -> bool:
