@@ -13,6 +13,7 @@ BASELINE: Final = 68  # the version of schema.sql: it took the place of the migr
 _HERE = Path(__file__).parent
 _NAME = re.compile(r"^-- (name|part): (\w+)\s*$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{\{(\w+)\}\}")
+_MADE = re.compile(r"^CREATE (?:TABLE|FUNCTION) (\w+)", re.MULTILINE)
 _ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_\w+", re.IGNORECASE)
 # A transaction takes the lock of its tenant as its first act, so that no two take locks in different orders
 # (docs/decisions/0046-one-lock-of-a-tenant.md). The others are of a connection of its own, and of no transaction.
@@ -74,10 +75,15 @@ class Upgrade:
 
 @cache
 def upgrade() -> Upgrade:
-    """The upgrade to the baseline."""
-    version = BASELINE - 1
-    schema, sql = ((_HERE / f"{name}_{version:04}.sql").read_text(encoding="utf-8") for name in ("schema", "upgrade"))
-    return Upgrade(version, schema, sql)
+    """The upgrade to the baseline, which may hold paragraphs of its schema, by the tables and functions that they make:
+    `{{requests}}`."""
+    version, new = BASELINE - 1, dict[str, str]()
+    names = (f"schema_{version:04}.sql", f"upgrade_{version:04}.sql", "schema.sql")
+    schema, sql, baseline = ((_HERE / name).read_text(encoding="utf-8") for name in names)
+    for paragraph in baseline.split("\n\n"):
+        if made := _MADE.search(paragraph):
+            new[made[1]] = paragraph
+    return Upgrade(version, schema, with_included(sql, new))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,16 @@
--- Bring a database that stands at migration 0067 (schema_0067.sql) to the baseline (schema.sql): run once, in the transaction
--- that records the baseline in its ledger. The owner may be bound by row-level security, so what changes rows of tenants
--- does it for one tenant at a time, or takes FORCE ROW LEVEL SECURITY away and puts it back.
+-- Bring a database that stands at migration 0067 (schema_0067.sql) to the baseline (schema.sql, of which it includes the
+-- paragraphs of new tables and functions, by their names): run once, in the transaction that records the baseline in its
+-- ledger. The owner may be bound by row-level security, which is therefore not forced until the end.
+DO $$
+DECLARE
+    name regclass;
+BEGIN
+    FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relforcerowsecurity
+    LOOP
+        EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', name);
+    END LOOP;
+END
+$$;
 
 -- Projects invite as teams do.
 ALTER TABLE team_invites RENAME TO invites;
@@ -51,70 +61,29 @@ GRANT UPDATE (counts, digests) ON receipts TO nexus_service;
 
 -- Attempts to learn are counted for conversations and for the gateway alike. Those of before are made anew.
 DROP TABLE extraction_batches;
-CREATE TABLE learning_batches (
-    tenant_id uuid NOT NULL,
-    scope text NOT NULL,
-    conversation_id uuid,
-    user_id uuid,
-    claim uuid,
-    claimed_until timestamptz,
-    attempts int NOT NULL DEFAULT 0,
-    due_at timestamptz,
-    parked_at timestamptz,
-    error text,
-    PRIMARY KEY (tenant_id, scope),
-    FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
-ALTER TABLE learning_batches ENABLE ROW LEVEL SECURITY;
-ALTER TABLE learning_batches FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON learning_batches USING (tenant_id = current_tenant());
+{{learning_batches}}
 GRANT SELECT, INSERT, UPDATE, DELETE ON learning_batches TO nexus_service;
 ALTER TABLE gateway_exchanges DROP COLUMN claim, DROP COLUMN claimed_until, DROP COLUMN due_at, DROP COLUMN attempts,
     DROP COLUMN answer;
 
 -- What is learnt together is of one author.
-ALTER TABLE extraction_queue NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE extraction_queue ADD COLUMN user_id uuid;
 UPDATE extraction_queue AS q SET user_id = m.user_id FROM messages AS m WHERE m.tenant_id = q.tenant_id AND m.id = q.message_id;
 DELETE FROM extraction_queue WHERE user_id IS NULL;
 ALTER TABLE extraction_queue ALTER COLUMN user_id SET NOT NULL;
-ALTER TABLE messages FORCE ROW LEVEL SECURITY;
-ALTER TABLE extraction_queue FORCE ROW LEVEL SECURITY;
 DROP INDEX extraction_queue_by_scope;
 CREATE INDEX extraction_queue_by_scope ON extraction_queue (tenant_id, conversation_id, namespace, visibility, user_id);
 
 -- How far a channel was read: until its last message, unless messages are missing since a time before that.
 DROP INDEX conversations_by_platform;
 ALTER TABLE conversations RENAME COLUMN seen_at TO read_to;
-ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE workspaces NO FORCE ROW LEVEL SECURITY;
 UPDATE conversations AS c SET read_to = w.history_unread_since FROM workspaces AS w
 WHERE w.tenant_id = c.tenant_id AND w.platform = c.platform AND w.workspace = c.workspace AND w.history_unread_since < c.read_to;
-ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 ALTER TABLE conversations DROP COLUMN seen_id;
 DROP TABLE workspaces;
 
 -- Commands, and writes over the API, are recorded alike.
-CREATE TABLE requests (
-    tenant_id uuid NOT NULL,
-    caller text NOT NULL,
-    key_digest bytea NOT NULL,
-    digest bytea NOT NULL,
-    user_id uuid,
-    made uuid,
-    created_at timestamptz NOT NULL,
-    expires_at timestamptz NOT NULL,
-    process bigint,
-    call jsonb,
-    PRIMARY KEY (tenant_id, caller, key_digest),
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
-CREATE INDEX requests_by_expiry ON requests (tenant_id, expires_at);
-CREATE INDEX requests_unanswered ON requests (tenant_id) WHERE call IS NOT NULL;
-ALTER TABLE commands NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE api_requests NO FORCE ROW LEVEL SECURITY;
+{{requests}}
 INSERT INTO requests
 SELECT tenant_id, 'command', sha256(id::text::bytea), sha256(''), NULL,
        CASE WHEN done THEN id END, received_at, received_at + interval '30 days', process,
@@ -124,22 +93,15 @@ INSERT INTO requests
 SELECT tenant_id, credential, key_digest, digest, user_id, made, created_at, created_at + interval '1 day', NULL, NULL
 FROM api_requests;
 DROP TABLE commands, api_requests;
-ALTER TABLE requests ENABLE ROW LEVEL SECURITY;
-ALTER TABLE requests FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON requests USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT, UPDATE, DELETE ON requests TO nexus_service;
 
 -- An answer has the sources that it is made of. For those of before, these are all that was recalled for them, with the
 -- memories, facts and landmarks of their prompts.
-ALTER TABLE lineage NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE turns NO FORCE ROW LEVEL SECURITY;
 INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
 SELECT l.tenant_id, 'answer', t.reply_id, l.source_kind, l.source_id
 FROM turns AS t JOIN lineage AS l ON l.tenant_id = t.tenant_id AND l.item_kind = 'turn' AND l.item_id = t.id
 WHERE t.reply_id IS NOT NULL AND l.source_kind IN ('episode', 'memory', 'fact', 'landmark', 'summary')
 ON CONFLICT DO NOTHING;
-ALTER TABLE turns FORCE ROW LEVEL SECURITY;
-ALTER TABLE lineage FORCE ROW LEVEL SECURITY;
 
 -- The ledger begins anew with the baseline.
 DELETE FROM schema_migrations;
@@ -147,49 +109,19 @@ DELETE FROM schema_migrations;
 -- Turns and files that are read belong to no process: who works on them holds a lock.
 ALTER TABLE turns DROP COLUMN claimed_by, ADD COLUMN rating smallint CHECK (rating IN (-1, 1));
 CREATE INDEX turns_rated ON turns (tenant_id, rating) WHERE rating IS NOT NULL;
-CREATE TABLE unread_files (
-    tenant_id uuid NOT NULL,
-    message_id uuid NOT NULL,
-    adapter text NOT NULL,
-    tries smallint NOT NULL DEFAULT 1,
-    PRIMARY KEY (tenant_id, message_id),
-    FOREIGN KEY (tenant_id, message_id) REFERENCES messages ON DELETE CASCADE
-);
-ALTER TABLE voice_notes NO FORCE ROW LEVEL SECURITY;
+{{unread_files}}
 INSERT INTO unread_files SELECT tenant_id, message_id, adapter, tries FROM voice_notes;
 DROP TABLE voice_notes;
-ALTER TABLE unread_files ENABLE ROW LEVEL SECURITY;
-ALTER TABLE unread_files FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON unread_files USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT, UPDATE, DELETE ON unread_files TO nexus_service;
 DROP INDEX turns_open;
 CREATE INDEX turns_open ON turns (tenant_id, conversation_id, queued_at) WHERE state <> 'sent';
-CREATE FUNCTION process_lock(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE
-BEGIN ATOMIC
-    SELECT hashtextextended('process ' || id::text, 0);
-END;
-CREATE FUNCTION tenants_with_open_work() RETURNS SETOF uuid
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-    SELECT tenant_id FROM public.turns WHERE state <> 'sent'
-    UNION SELECT tenant_id FROM public.unread_files
-$$;
-REVOKE ALL ON FUNCTION tenants_with_open_work() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenants_with_open_work() TO nexus_service;
+{{process_lock}}
+{{tenants_with_open_work}}
 CREATE POLICY owner ON turns FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY owner ON unread_files FOR SELECT TO CURRENT_USER USING (true);
 
 -- Recall finds the passages of long texts. Long messages are indexed again; a memory that was stored before stays in one piece.
-CREATE FUNCTION message_words(text text, attachments jsonb) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (
-        SELECT concat_ws(E'\n', nullif(text, ''), string_agg(
-                   CASE WHEN file ->> 'type' LIKE 'audio/%' THEN file ->> 'text'
-                        ELSE concat_ws(E'\n', nullif(file ->> 'name', ''), file ->> 'text') END, E'\n' ORDER BY n))
-        FROM jsonb_array_elements(attachments) WITH ORDINALITY AS files (file, n)
-        WHERE file ->> 'text' <> '' AND file ->> 'type' NOT LIKE 'image/%'
-    );
+{{message_words}}
 ALTER TABLE recall_terms DROP CONSTRAINT recall_terms_tenant_id_item_id_fkey;
 ALTER TABLE reembedded DROP CONSTRAINT reembedded_tenant_id_id_fkey;
 ALTER TABLE reembedded DROP CONSTRAINT reembedded_pkey;
@@ -211,11 +143,6 @@ CREATE INDEX recall_terms_by_item ON recall_terms (tenant_id, item_id, part);
 DROP INDEX recall_terms_scan;
 CREATE INDEX recall_terms_scan ON recall_terms (tenant_id, namespace, term)
     INCLUDE (item_id, part, tf, length, visibility, user_id, vendors, at, expires_at);
-ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE episodes NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE recall_index NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE recall_terms NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE reembedded NO FORCE ROW LEVEL SECURITY;
 WITH long AS (
     UPDATE messages SET indexed = false
     WHERE indexed AND agent_id IS NULL AND octet_length(message_words(text, attachments)) > 1200
@@ -223,11 +150,6 @@ WITH long AS (
 )
 DELETE FROM recall_index AS r USING episodes AS e, long
 WHERE e.tenant_id = long.tenant_id AND e.message_id = long.id AND r.tenant_id = e.tenant_id AND r.id = e.id;
-ALTER TABLE messages FORCE ROW LEVEL SECURITY;
-ALTER TABLE episodes FORCE ROW LEVEL SECURITY;
-ALTER TABLE recall_index FORCE ROW LEVEL SECURITY;
-ALTER TABLE recall_terms FORCE ROW LEVEL SECURITY;
-ALTER TABLE reembedded FORCE ROW LEVEL SECURITY;
 
 -- In the threads of a room, what follows up an answer needs no mention, unless its admins say otherwise.
 ALTER TABLE conversations ADD COLUMN follow_ups boolean NOT NULL DEFAULT true;
@@ -241,88 +163,13 @@ GRANT UPDATE (timezone) ON identities TO nexus_service;
 DROP TABLE app_codes;
 DROP TABLE link_codes;
 DROP TABLE login_links;
-CREATE TABLE one_time_codes (
-    tenant_id uuid NOT NULL,
-    digest bytea NOT NULL,
-    purpose text NOT NULL CHECK (purpose IN ('login', 'link', 'app', 'invite')),
-    user_id uuid,
-    expires_at timestamptz NOT NULL,
-    key_id uuid,
-    asked jsonb,
-    PRIMARY KEY (tenant_id, digest),
-    CONSTRAINT one_time_codes_of_app CHECK (((purpose = 'app') = (key_id IS NOT NULL)) AND ((purpose IN ('app', 'invite')) = (asked IS NOT NULL))),
-    CONSTRAINT one_time_codes_of_person CHECK ((user_id IS NOT NULL) OR (purpose = 'invite')),
-    FOREIGN KEY (tenant_id, key_id) REFERENCES api_keys ON DELETE CASCADE,
-    FOREIGN KEY (tenant_id, user_id) REFERENCES users ON DELETE CASCADE
-);
-CREATE INDEX one_time_codes_by_key ON one_time_codes (tenant_id, key_id) WHERE key_id IS NOT NULL;
-CREATE INDEX one_time_codes_by_user ON one_time_codes (tenant_id, user_id);
-ALTER TABLE one_time_codes ENABLE ROW LEVEL SECURITY;
-ALTER TABLE one_time_codes FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON one_time_codes USING (tenant_id = current_tenant());
+{{one_time_codes}}
 GRANT SELECT, INSERT, UPDATE, DELETE ON one_time_codes TO nexus_service;
-CREATE OR REPLACE FUNCTION delete_unused_of_import(run uuid, OUT conversations bigint, OUT people bigint) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-DECLARE
-    tenant uuid := current_tenant();
-    gone bigint;
-BEGIN
-    conversations := 0;
-    LOOP  -- threads and then their rooms
-        DELETE FROM public.conversations AS c
-        WHERE c.tenant_id = tenant AND c.import_id = run AND c.project_id IS NULL AND c.recording = 'on'
-              AND c.noticed_at IS NULL AND c.notice_for IS NULL AND c.digest_due_at IS NULL
-              AND NOT EXISTS (SELECT FROM public.conversations AS t WHERE t.tenant_id = tenant AND t.room_id = c.id)
-              AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
-              AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.conversation_id = c.id)
-              AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = tenant AND t.conversation_id = c.id)
-              AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.conversation_id = c.id)
-              AND (c.kind = 'thread'
-                   OR NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
-                      AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
-                      AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.namespace = c.namespace)
-                      AND NOT EXISTS (SELECT FROM quarantine AS i
-                                      WHERE i.tenant_id = tenant AND i.namespace = c.namespace));
-        GET DIAGNOSTICS gone = ROW_COUNT;
-        EXIT WHEN gone = 0;
-        conversations := conversations + gone;
-    END LOOP;
-    -- Whoever is becoming a member of a room just now is waited for, and seen by the next statement.
-    PERFORM FROM users AS u
-    WHERE u.tenant_id = tenant AND u.import_id = run
-          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
-    ORDER BY u.id FOR UPDATE;
-    DELETE FROM users AS u
-    WHERE u.tenant_id = tenant AND u.import_id = run AND u.person_id IS NULL
-          AND NOT u.admin AND NOT u.opted_out AND NOT u.reads_rooms AND u.disabled_at IS NULL AND u.settings IS NULL
-          AND NOT EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = tenant AND m.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM invites AS i
-                          WHERE i.tenant_id = tenant AND (i.user_id = u.id OR i.created_by = u.id))
-          AND NOT EXISTS (SELECT FROM public.conversations AS c WHERE c.tenant_id = tenant AND c.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM reminders AS r WHERE r.tenant_id = tenant AND r.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM memories AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM facts AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM landmarks AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM quarantine AS i WHERE i.tenant_id = tenant AND i.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM api_keys AS k WHERE k.tenant_id = tenant AND k.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM web_sessions AS w WHERE w.tenant_id = tenant AND w.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM one_time_codes AS l WHERE l.tenant_id = tenant AND l.user_id = u.id)
-          AND NOT EXISTS (SELECT FROM openid_logins AS o WHERE o.tenant_id = tenant AND o.user_id = u.id);
-    GET DIAGNOSTICS people = ROW_COUNT;
-END;
-$$;
+DROP FUNCTION delete_unused_of_import;
+{{delete_unused_of_import}}
 
 -- When somebody last forgot something is said of them.
 ALTER TABLE users ADD COLUMN forgot_at timestamptz;
-ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE gateway_forgets NO FORCE ROW LEVEL SECURITY;
 UPDATE users AS u SET forgot_at = f.forgot_at FROM gateway_forgets AS f WHERE f.tenant_id = u.tenant_id AND f.user_id = u.id;
 DROP TABLE gateway_forgets;
 
@@ -330,28 +177,21 @@ DROP TABLE gateway_forgets;
 ALTER TABLE users ADD COLUMN settings jsonb, ADD COLUMN settings_at timestamptz, ADD CHECK ((settings IS NULL) = (settings_at IS NULL));
 -- Admins disable people.
 ALTER TABLE users ADD COLUMN disabled_at timestamptz;
-ALTER TABLE personal_settings NO FORCE ROW LEVEL SECURITY;
 UPDATE users AS u
 SET settings_at = p.changed_at,
     settings = jsonb_build_object('recall', p.recall, 'strategy', p.strategy, 'budget', p.budget, 'trash_days', p.trash_days,
                                   'keep_days', p.keep_days, 'timezone', NULL)
 FROM personal_settings AS p WHERE p.tenant_id = u.tenant_id AND p.user_id = u.id;
-ALTER TABLE users FORCE ROW LEVEL SECURITY;
 DROP TABLE personal_settings;
 ALTER TABLE conversations ADD COLUMN digest_period text CHECK (digest_period IN ('daily', 'weekly')),
     ADD COLUMN digest_hour int CHECK ((digest_hour >= 0) AND (digest_hour <= 23)), ADD COLUMN digest_due_at timestamptz;
 CREATE INDEX conversations_digests_due ON conversations (tenant_id, digest_due_at) WHERE digest_due_at IS NOT NULL;
-ALTER TABLE conversations NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE digests NO FORCE ROW LEVEL SECURITY;
 UPDATE conversations AS c SET digest_period = d.period, digest_hour = d.hour, digest_due_at = d.due_at
 FROM digests AS d WHERE d.tenant_id = c.tenant_id AND d.conversation_id = c.id;
 DROP TABLE digests;
 
 -- A session is pooled by the project that its person has put it into, until they leave it: then it leaves the project with
 -- their DMs, or is pooled no more where that is isolated.
-ALTER TABLE projects NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE project_members NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
 UPDATE conversations AS c SET project_id = CASE WHEN belongs.member OR belongs.isolated THEN c.project_id END,
     pooled = c.kind = 'session' AND belongs.member
 FROM (SELECT o.tenant_id, o.id, p.isolated, EXISTS (
@@ -362,10 +202,6 @@ FROM (SELECT o.tenant_id, o.id, p.isolated, EXISTS (
       JOIN users AS w ON w.tenant_id = o.tenant_id AND w.id = o.user_id
       WHERE o.kind IN ('dm', 'session')) AS belongs
 WHERE c.tenant_id = belongs.tenant_id AND c.id = belongs.id;
-ALTER TABLE users FORCE ROW LEVEL SECURITY;
-ALTER TABLE project_members FORCE ROW LEVEL SECURITY;
-ALTER TABLE projects FORCE ROW LEVEL SECURITY;
-ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 
 -- What was changed of an entry, without its words.
 ALTER TABLE memories ADD COLUMN history jsonb NOT NULL DEFAULT '[]';
@@ -373,12 +209,7 @@ CREATE FUNCTION with_version(history jsonb, version int, at timestamptz, by text
     LANGUAGE sql STABLE RETURN CASE WHEN jsonb_array_length(history) < 50 THEN history ELSE history - 0 END
         || jsonb_build_object('version', version, 'at', at, 'by', by, 'changed', changed);
 
--- Whether a column may hold what people wrote, or vectors or digests of it: every one of these types but a few of ours.
-CREATE FUNCTION holds_words(name name, type oid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    regexp_replace(format_type(type, NULL), '^.*\.', '')  -- without the schema of pgvector
-        IN ('text', 'text[]', 'json', 'jsonb', 'bytea', 'bytea[]', 'vector', 'bit varying')
-    AND name <> ALL ('{act,adapter,external_id,item_kind,kind,namespace,platform,role,source_kind,state,tier,trust,vendors,
-                       visibility,workspace}'::name[]);
+{{holds_words}}
 
 -- The planner's statistics are samples of what columns hold, and outlive the rows: of such columns none are taken, and those
 -- that were are cleared.
@@ -398,25 +229,7 @@ BEGIN
 END
 $$;
 
--- Say to every process, once the transaction is stored, that something of somebody was written, moved or erased: where it is
--- filed and whose it is, before and after, never what it is. Open pages ask again then.
-CREATE FUNCTION note_changed() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        PERFORM pg_notify('turns', concat_ws(' ', 'changed', OLD.tenant_id, OLD.visibility, coalesce(OLD.user_id::text, '-'), OLD.namespace));
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-        PERFORM pg_notify('turns', concat_ws(' ', 'changed', NEW.tenant_id, NEW.visibility, coalesce(NEW.user_id::text, '-'), NEW.namespace));
-    END IF;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER memories_changed AFTER INSERT OR UPDATE OR DELETE ON memories FOR EACH ROW EXECUTE FUNCTION note_changed();
-CREATE TRIGGER facts_changed AFTER INSERT OR UPDATE OR DELETE ON facts FOR EACH ROW EXECUTE FUNCTION note_changed();
-CREATE TRIGGER landmarks_changed AFTER INSERT OR UPDATE OR DELETE ON landmarks FOR EACH ROW EXECUTE FUNCTION note_changed();
-CREATE TRIGGER quarantine_changed AFTER INSERT OR UPDATE OR DELETE ON quarantine FOR EACH ROW EXECUTE FUNCTION note_changed();
+{{note_changed}}
 
 -- What an admin has uploaded is told from what whoever runs Nexus has imported.
 ALTER TABLE imports ADD COLUMN uploaded_by uuid;
@@ -425,3 +238,21 @@ ALTER TABLE imports ADD COLUMN uploaded_by uuid;
 -- found by its place.
 CREATE INDEX memories_by_user_at ON memories (tenant_id, user_id, created_at DESC, id DESC);
 CREATE INDEX memories_decisions ON memories (tenant_id, user_id, namespace) WHERE kind = 'decision';
+
+-- Row-level security is forced on every table with a tenant_id again, and new ones have it too.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'tenants'
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_policies WHERE schemaname = 'public' AND tablename = name AND policyname = 'tenant') THEN
+            EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+            EXECUTE format('CREATE POLICY tenant ON %I USING (tenant_id = current_tenant())', name);
+        END IF;
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+    END LOOP;
+END
+$$;
