@@ -229,17 +229,28 @@ class Recall:
     async def around(
         self,
         readable: Readable,
-        episode: uuid.UUID,
+        episodes: Sequence[uuid.UUID],
         each: int,
         since: datetime,
         until: datetime,
-    ) -> list[Item]:
-        """A message and at most `each` before and after it in its conversation, oldest first, as episodes; nothing if
-        it may not be read. None is before `since` or after `until`."""
+        most_bytes: int | None = None,
+    ) -> dict[uuid.UUID, list[Item]]:
+        """For each of some messages that may be read, itself and at most `each` before and after it in its
+        conversation, oldest first, as episodes. None is before `since` or after `until`, or has more than `most_bytes`
+        in UTF-8, if given."""
         rows = await self._sql.fetch(
-            "recall_around", **recall_parameters(readable), episode_id=episode, each=each, since=since, until=until
+            "recall_around",
+            **recall_parameters(readable),
+            episode_ids=list(episodes),
+            each=each,
+            since=since,
+            until=until,
+            most_bytes=most_bytes,
         )
-        return [_episode(row) for row in rows]
+        found: dict[uuid.UUID, list[Item]] = {}
+        for row in rows:
+            found.setdefault(row["episode"], []).append(_episode(row))
+        return found
 
     async def background(
         self,

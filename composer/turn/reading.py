@@ -19,7 +19,7 @@ import structlog
 
 from composer import visibility
 from composer.errors import BudgetUsedUp, NotFound, Unavailable, for_operator
-from composer.layers import episodic, plain, semantic, structured, working
+from composer.layers import around, episodic, plain, semantic, structured, working
 from composer.layers.retrieval_settings import RETRIEVAL
 from composer.memory.index import without_mentions
 from composer.model import ROOM_KINDS, Agent, Item, Message, Visibility
@@ -212,9 +212,9 @@ class Reader:
             access, readable = await _judged(snapshot, question)
             retention = self._retrieval_options(request, await tx.settings.all()).retention_days
             since = question.at - timedelta(days=retention) if retention else EARLIEST
-            found = await tx.recall.around(readable, episode, each, since, question.at)
+            near = await tx.recall.around(readable, [episode], each, since, question.at)
             asked = semantic.episode_id(question)
-            found = [i for i in found if readable.admits(i) and turn.admits(i) and i.id != str(asked)]
+            found = [i for i in near.get(episode, []) if readable.admits(i) and turn.admits(i) and i.id != str(asked)]
             origins = await _origins(tx, access, found)
             return [replace(item, came_from=origins[item.namespace]) for item in found]
 
@@ -254,6 +254,7 @@ class Reader:
             in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
+            recall = await around.read(tx.recall, readable, query, recall, shown, retrieval, now)
             if kind is Plain.REMINDERS:
                 recall = [*await _reminders(tx, access, readable), *recall]
         with timed(timings, "structured"):

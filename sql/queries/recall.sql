@@ -379,18 +379,19 @@ WHERE u.tenant_id = :tenant_id AND regexp_split_to_array(lower(u.name), '\W+') &
 ORDER BY u.id
 
 -- name: recall_around
--- Get a recalled message with the `each` messages before and after it in its conversation, oldest first. Like those
--- beside a hit of a search, they are indexed messages that the viewer may read, and none is before `since` or after
--- `until`. A message's text is followed by the texts of its files and voice notes.
+-- Get each of some recalled messages (`episode`) with the `each` messages before and after it in its conversation,
+-- oldest first: those of at most `most_bytes` (NULL: all). Like those beside a hit of a search, they are indexed
+-- messages that the viewer may read, and none is before `since` or after `until`. A message's text is followed by the
+-- texts of its files and voice notes.
 WITH target AS MATERIALIZED (
-    SELECT m.conversation_id, m.at, m.seq FROM episodes AS e
+    SELECT e.id, m.conversation_id, m.at, m.seq FROM episodes AS e
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
-    WHERE e.tenant_id = :tenant_id AND e.id = :episode_id AND m.at BETWEEN :since AND :until
+    WHERE e.tenant_id = :tenant_id AND e.id = ANY (:episode_ids::uuid[]) AND m.at BETWEEN :since AND :until
           AND m.namespace = ANY (:namespaces::text[])
           AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
 )
-SELECT near.id, near.external_id,
+SELECT target.id AS episode, near.id, near.external_id,
        message_words(near.text, near.attachments) AS text,
        CASE WHEN message_words(near.text, near.attachments) <> near.text THEN length(near.text) END AS files_at,
        near.author, near.at, near.namespace, near.visibility, near.user_id,
@@ -424,7 +425,8 @@ FROM target CROSS JOIN LATERAL (
      ORDER BY later.at, later.seq
      LIMIT :each::int)
 ) AS near
-ORDER BY near.at, near.seq
+WHERE :most_bytes::int IS NULL OR octet_length(message_words(near.text, near.attachments)) <= :most_bytes
+ORDER BY near.at, near.seq, target.id
 
 -- name: recall_background
 -- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of

@@ -19,13 +19,16 @@ from composer.model import (
     Item,
     Visibility,
     dm_namespace,
+    message_id,
     profile_namespace,
+    room_id,
     room_namespace,
 )
+from composer.ports.clock import EARLIEST
 from composer.ports.models import Vectors
 from composer.repositories.database import Transaction
 from composer.repositories.memories import NewMemory
-from composer.repositories.recall import Candidate, IndexEntry
+from composer.repositories.recall import Candidate, IndexEntry, episode_id_of
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.support.harness import START, AppHarness, open_harness
@@ -399,3 +402,20 @@ async def test_each_tenant_uses_its_own_recall_settings(settings: Settings) -> N
         assert "d0" not in newest
         assert await recalled(harness, "none") == []
         assert await recalled(harness, "short") == []
+
+
+async def test_the_short_messages_around_each_of_several_messages(harness: AppHarness) -> None:
+    here = harness.workspace()
+    for n, text in enumerate(("short", "a long one " * 10, "the hit", "brief", "far")):
+        await harness.say("bob", text, room="general", id=f"a{n}")
+    room = Conversation(
+        room_id(here, "general"), here.tenant_id, ConversationKind.ROOM, "g", room_namespace(room_id(here, "general"))
+    )
+    hits = [episode_id_of(message_id(room.id, f"a{n}")) for n in (2, 4)]
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
+        who = readable(AccessContext(room, ALICE), [])
+        found = await tx.recall.around(who, hits, 2, EARLIEST, harness.clock.now(), most_bytes=20)
+    assert {hit: [item.text for item in items] for hit, items in found.items()} == {
+        hits[0]: ["short", "the hit", "brief", "far"],
+        hits[1]: ["the hit", "brief", "far"],
+    }

@@ -47,13 +47,14 @@ async def test_marks_of_tools_continue_those_of_the_prompt_and_are_cited(office:
 
 
 async def test_read_more_brings_the_messages_around_a_recalled_one(office: Office) -> None:
-    for text in ("who has the code?", "the vault opens with the heron key", "thanks a lot"):
+    asked = f"who has the code?{' :)' * 30}"  # a short one would stand in the prompt
+    for text in (asked, "the vault opens with the heron key", "thanks a lot"):
         await office.harness.say("bob", text, **LAB)
     await office.chatter(**LAB)
     await office.ask("alice", "@nexus which heron key opens the vault?", call("read_more", mark="(s1)"), **LAB)
     (result,) = office.last_results
-    assert "who has the code?" in result
-    assert "nothing new 2" in result
+    assert asked in result
+    assert len(result.splitlines()) == 8  # a heading, and five on either side as far as there are any
     assert "nothing new 9" not in result
     assert "(s1) stands above" in result
 

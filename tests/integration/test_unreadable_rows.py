@@ -144,9 +144,7 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "contributions": await tx.quarantine.contributions(scene.readable, scene.viewer, EARLIEST),
             "sources": await tx.explanations.find_readable(scene.readable, ROW_IDS),
             "around a message": [
-                item
-                for id in MESSAGE_IDS
-                for item in await tx.recall.around(scene.readable, episode_id_of(id), 2, EARLIEST, NOW)
+                *(await tx.recall.around(scene.readable, [*map(episode_id_of, MESSAGE_IDS)], 2, EARLIEST, NOW)).items()
             ],
             "messages of sources": await tx.explanations.addresses(scene.readable, MESSAGE_IDS, 3),
         }
