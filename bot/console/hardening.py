@@ -12,7 +12,6 @@ from typing import Any, Final
 MASK: Final = "[secret]"
 # What older versions left readable to others. The database's folder is private by itself.
 DATA_FOLDER_CONTENT: Final = (
-    "chat_history",
     "backups",
     "mem0",
     "audit.key",

@@ -1,7 +1,6 @@
 """The line editor of `nexus chat`, with history and completion. Imported only in a terminal: it loads slowly."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -102,14 +101,9 @@ def _as_stored(typed: str) -> bytes:
     return f"\n# {datetime.now(UTC)}\n{lines}".encode()
 
 
-def open_history(shared: Path) -> PrivateHistory:
-    """The history in the own home of whoever types. Earlier versions wrote one into the data folder (`shared`), which
-    others may read: it is moved, or deleted."""
-    own = Path.home() / ".local" / "state" / "nexus" / "chat_history"
-    with suppress(OSError):  # there is none, or it is no file of ours
-        private_files.make(own, private_files.read(shared))
-    shared.unlink(missing_ok=True)
-    return PrivateHistory(own)
+def open_history() -> PrivateHistory:
+    """The history in the own home of whoever types."""
+    return PrivateHistory(Path.home() / ".local" / "state" / "nexus" / "chat_history")
 
 
 def _keys() -> KeyBindings:

@@ -57,14 +57,14 @@ class TenantDirectory:
     async def load(cls, settings: Settings, database: Database) -> Self:
         """The directory over a database. Reads the workspaces of every tenant that is not configured."""
         stored: list[tuple[str, str, str]] = []
-        chosen = dict[uuid.UUID, Mapping[str, str]]()
-        for tenant, slug in await database.tenants():
+        chosen, slugs = dict[uuid.UUID, Mapping[str, str]](), dict(await database.tenants())
+        for tenant, slug in slugs.items():
             async with database.transaction(tenant, "read") as tx:
                 chosen[tenant] = await tx.settings.all()
                 if slug not in settings.tenants:
                     stored += [(slug, platform, name) for platform, name in await tx.people.workspaces()]
         found = cls(settings, stored)
-        found._database, found._chosen = database, chosen
+        found._database, found._chosen, found._slugs = database, chosen, found._slugs | slugs
         return found
 
     def take(self, tenant: uuid.UUID, chosen: Mapping[str, str]) -> None:

@@ -9,14 +9,11 @@ from bot.console.line_editor import PrivateHistory, open_history
 
 def test_the_history_is_private_and_in_the_persons_own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    shared = tmp_path / "chat_history"
-    shared.write_text("\n# 2026-05-04\n+my salary is zqtyped\n")
-    history = open_history(shared)
+    open_history().append_string("my salary is zqtyped")
     own = tmp_path / "home" / ".local" / "state" / "nexus" / "chat_history"
-    assert not shared.exists()
     assert own.stat().st_mode & 0o777 == 0o600
     assert own.parent.stat().st_mode & 0o777 == 0o700
-    assert list(history.load_history_strings()) == ["my salary is zqtyped"]
+    assert list(open_history().load_history_strings()) == ["my salary is zqtyped"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from bot.console.files import write_private
-from bot.console.line_editor import PrivateHistory, open_history
+from bot.console.line_editor import PrivateHistory
 from composer.errors import BadInput, Misconfigured
 from composer.ports.audit import Head
 from composer.settings import Settings, private_files
@@ -92,7 +92,7 @@ def test_a_key_is_made_behind_no_link(tmp_path: Path) -> None:
     assert mode(home / KEY_FILE) == 0o600
 
 
-def test_what_is_typed_goes_into_no_link(tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_typed_goes_into_no_link(tmp_path: Path, target: Path) -> None:
     path = tmp_path / "chat_history"
     path.symlink_to(target)
     with pytest.raises(BadInput, match="remove it, or make it a file of your own"):
@@ -107,12 +107,6 @@ def test_what_is_typed_goes_into_no_link(tmp_path: Path, target: Path, monkeypat
     history.follow("/nexus forget everything --yes")  # the link is replaced
     assert (target.read_text(), path.is_symlink(), path.read_bytes()) == (THEIRS, False, b"")
     assert list(PrivateHistory(tmp_path / "moved").load_history_strings()) == ["my first secret\nof two lines"]
-
-    monkeypatch.setenv("HOME", str(tmp_path / "own"))
-    shared = tmp_path / "shared_history"
-    shared.symlink_to(target)
-    assert list(open_history(shared).load_history_strings()) == []
-    assert target.read_text() == THEIRS
 
 
 def test_a_writer_that_fails_changes_nothing(tmp_path: Path) -> None:

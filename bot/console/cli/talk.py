@@ -76,8 +76,7 @@ def chat(
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
             _greet(app, target, sample)
-            history = typed.open_history(settings.home / "chat_history")
-            await conversation.run(typed.lines(conversation, history))
+            await conversation.run(typed.lines(conversation, typed.open_history()))
         else:
             await conversation.run(piped())
             if conversation.refused:

@@ -231,7 +231,7 @@ async def test_no_argument_of_a_program_shows_a_password(
 def test_what_the_data_folder_holds_is_private(tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     folder.mkdir(mode=0o755)
-    for path in (tmp_path / "chat_history", folder / "old.backup", tmp_path / "audit.key", tmp_path / "nexus.toml"):
+    for path in (folder / "old.backup", tmp_path / "audit.key", tmp_path / "nexus.toml"):
         path.write_text("x")
         path.chmod(0o644)
     other = tmp_path / "elsewhere"
