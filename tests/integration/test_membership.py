@@ -139,13 +139,6 @@ async def test_a_batch_of_history_is_filed_by_the_privacy_at_each_message(harnes
     assert (await prompt_text(harness, "alice", room="general", thread="t9")).count(SECRET) == 2
 
 
-async def test_a_repeated_message_does_not_change_the_privacy_of_a_room(harness: AppHarness) -> None:
-    for _ in range(2):
-        await harness.say("alice", "closed", room="cave", private=True, id="m1")
-        await harness.say("alice", "open: the vault is numbat3", room="cave", private=False, id="m2")
-    assert "numbat3" in await prompt_text(harness, "mallory", room="cave")
-
-
 @pytest.mark.parametrize("private", [True, None])
 async def test_a_private_thread_is_found_by_its_members_alone_and_under_no_name_of_a_room(
     harness: AppHarness, private: bool | None

@@ -207,24 +207,6 @@ async def test_a_project_is_made_joined_managed_and_left_on_its_pages(
     assert "You are in no project." in await alice.page("/rooms")
 
 
-async def test_forms_of_other_pages_change_nothing(
-    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
-) -> None:
-    bob = await other(harness, client, "bob")
-    project = await project_of(harness, alice, "apollo")
-    before = await alice.page("/rooms")
-    await bob.page("/rooms")
-    token, alice.csrf = alice.csrf, bob.csrf
-    acts = ("/rooms/in-dms", "/projects", *(f"{project}/{act}" for act in ("members", "rename", "leave", "accept")))
-    form = {"user": str(uuid.uuid4()), "account": str(uuid.uuid4()), "role": "read", "name": "mine", "on": "true"}
-    for path in acts:
-        assert (await alice.press(path, **form)).status_code == 403, path
-        for headers in ({}, {"Sec-Fetch-Site": "cross-site"}):
-            assert (await alice.press(path, headers, **form)).headers["location"] == "/login"
-    alice.csrf = token
-    assert await alice.page("/rooms") == before
-
-
 async def test_dms_recall_rooms_once_that_is_turned_on(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person
 ) -> None:

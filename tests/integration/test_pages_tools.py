@@ -184,9 +184,3 @@ async def test_the_tool_of_who_has_opted_out_is_said_to_read_alone(harness: AppH
     can = (await alice.page("/tools")).split("Can:")[1].split("Can't:")[0]
     assert "read your entries" in can
     assert "write entries of yours" not in can
-
-
-async def test_the_page_is_german_where_the_browser_is(alice: Person) -> None:
-    german = (await alice.get("/tools", **{"Accept-Language": "de"})).text
-    assert "Werkzeuge" in german
-    assert "dieser Browser" in german
