@@ -204,10 +204,13 @@ class UsageLedger:
     async def by_month(self, since: date, owned: Owned | None) -> list[MonthOfModels]:
         """The figures of each month since one, by kind of work, the latest first: of everyone, or a person's own."""
         users = None if owned is None else list(owned.users)
-        rows = await self._sql.fetch("usage_by_month", since=since, user_ids=users)
+        rows = await self._sql.fetch(
+            "usage_report", by="month", since=since, until=date.max, user_ids=users, joined_ids=[]
+        )
+        found = [(date.fromisoformat(row["key"]), row["name"], row) for row in rows]
         return [
-            MonthOfModels(row["month"], WorkKind(row["kind"]), Figures(*(row[name] for name in _FIGURES)))
-            for row in rows
+            MonthOfModels(month, WorkKind(kind), Figures(*(row[name] for name in _FIGURES)))
+            for month, kind, row in sorted(found, key=lambda each: (-each[0].toordinal(), each[1]))
         ]
 
 

@@ -86,11 +86,11 @@ VALUES (:tenant_id, :id, :kind, :agent, :tokens, :cost, :expires_at)
 DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: usage_report
--- Add up some days by day, agent, room, person, kind or model: of everyone, or of some users. Each room comes with whether
--- it is one of those that the viewer is in now (`joined_ids`), so that the name of a private one is shown to nobody else.
-SELECT CASE :by::text WHEN 'day' THEN u.day::text WHEN 'agent' THEN coalesce(a.slug, '') WHEN 'room' THEN coalesce(room.id::text, '')
+-- Add up some days by day, agent, room, person, kind, model, or month and kind: of everyone, or of some users. Each room comes with
+-- whether it is one of those that the viewer is in now (`joined_ids`), so that the name of a private one is shown to nobody else.
+SELECT CASE :by::text WHEN 'day' THEN u.day::text WHEN 'month' THEN date_trunc('month', u.day)::date::text WHEN 'agent' THEN coalesce(a.slug, '') WHEN 'room' THEN coalesce(room.id::text, '')
            WHEN 'person' THEN u.user_id::text WHEN 'kind' THEN u.kind ELSE u.model END AS key,
-       CASE :by::text WHEN 'room' THEN coalesce(room.title, room.name) WHEN 'person' THEN p.name END AS name,
+       CASE :by::text WHEN 'room' THEN coalesce(room.title, room.name) WHEN 'person' THEN p.name WHEN 'month' THEN u.kind END AS name,
        CASE WHEN :by::text = 'room' THEN room.kind END AS place,
        CASE WHEN :by::text = 'room' THEN room.private END AS private,
        CASE WHEN :by::text = 'room' THEN room.id = ANY (:joined_ids::uuid[]) END AS joined,
@@ -107,17 +107,6 @@ WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :until
       AND (:user_ids::uuid[] IS NULL OR u.user_id = ANY (:user_ids::uuid[]))
 GROUP BY 1, 2, 3, 4, 5
 ORDER BY 1
-
--- name: usage_by_month
--- Add up the months since a day by kind of work: of everyone, or of some users.
-SELECT date_trunc('month', u.day)::date AS month, u.kind, sum(u.calls)::bigint AS calls, sum(u.failures)::bigint AS failures,
-       sum(u.refused)::bigint AS refused, sum(u.estimated)::bigint AS estimated, sum(u.prompt_tokens)::bigint AS prompt_tokens,
-       sum(u.completion_tokens)::bigint AS completion_tokens, sum(u.cached_tokens)::bigint AS cached_tokens,
-       sum(u.unpriced_tokens)::bigint AS unpriced_tokens, sum(u.cost) AS cost
-FROM model_usage AS u
-WHERE u.tenant_id = :tenant_id AND u.day >= :since AND (:user_ids::uuid[] IS NULL OR u.user_id = ANY (:user_ids::uuid[]))
-GROUP BY 1, 2
-ORDER BY 1 DESC, 2
 
 -- name: usage_blank
 -- Take people out of the ledger, on some days or on all, and with them the DMs and sessions that their rows name; the
