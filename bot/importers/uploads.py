@@ -325,6 +325,10 @@ class Uploads:
 
         self._begin(lock, work(), folder, None)
 
+    def is_busy(self, tenant: uuid.UUID) -> bool:
+        """Whether an upload of a tenant is being read, imported or undone."""
+        return self._folder(tenant).is_held
+
     async def _require(self, tenant: uuid.UUID, admin: uuid.UUID) -> None:
         async with self._app.database.transaction(tenant, "read") as tx:
             judge([Act.IMPORT_HISTORY], TenantFacts(await tx.people.is_admin(admin)))
@@ -341,7 +345,9 @@ class Uploads:
             except _Stopped:
                 pass  # it says so by the lock that nobody holds
             except NexusError as error:
-                if upload is not None:
+                if upload is None:
+                    logger.warning("import.not_undone", error=type(error).__name__)
+                else:
                     _note_error(folder, str(error), self._app.settings.home)
             except Exception:
                 logger.exception("import.failed")

@@ -105,6 +105,14 @@ class UploadFolder:
         self._path.mkdir(mode=0o700, exist_ok=True)
         return _locked(self._path)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody has the lock."""
+        descriptor = _locked(self._path)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None and self._path.exists()
+
     def note_of_holder(self) -> UploadedFile | None:
         """What is noted of the upload, for whoever holds the lock; None where there is none. What was at work has
         stopped."""

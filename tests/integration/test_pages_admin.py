@@ -376,6 +376,9 @@ async def test_the_audit_log_is_filtered_verified_and_taken(harness: AppHarness,
     assert (str(AuditAct.READ_AUDIT), me, ()) in await acts_of(harness)
     verified = await root.press("/admin/audit/verify")
     assert "The log is whole" in verified.text
+    looked = (await root.page("/admin/audit?act=read.audit")).split('<ul class="events">')[1].split("</ul>")[0]
+    assert looked.count("looked at the audit log") == 1, "rows that say the same are one"
+    assert re.search(r" · \d+ times since \d\d:\d\d", looked)
     taken = await root.get(f"/admin/audit/export?user={bob}")
     assert "attachment" in taken.headers["content-disposition"]
     lines = [json.loads(line) for line in taken.text.splitlines()]

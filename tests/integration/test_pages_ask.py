@@ -9,6 +9,8 @@ import httpx2
 import pytest
 
 from bot.console.operations import set_admin
+from bot.web.app import web_app
+from bot.web.metrics import Metrics
 from bot.web.pages import ask
 from composer.settings import AgentSettings, Settings
 from composer.turn.drafting import STOPPED
@@ -17,6 +19,7 @@ from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.pages import BITES, SCRIPT, Person
 from tests.support.waiting import until
+from tests.support.web import served_at
 
 
 @pytest.fixture
@@ -276,3 +279,28 @@ async def test_an_agent_is_called_by_the_name_that_admins_gave_it(harness: AppHa
     written = (await alice.press("/ask", SCRIPT, text="who are you?")).text
     assert '<b dir="auto">Heron</b>' in written
     assert '<b dir="auto">Heron</b>' in await alice.page(await asked(alice, "who are you?"))
+
+
+async def test_without_a_model_facts_stand_as_people_write_them_and_admins_read_how_to_get_one(
+    settings: Settings,
+) -> None:
+    async with (
+        open_harness(settings) as here,
+        served_at(web_app(here.app, Metrics([]), {}, None)) as url,
+        httpx2.AsyncClient(base_url=url) as web,
+    ):
+        await here.command("alice", "project create heron", dm="nexus")
+        await here.command("alice", "project assign heron --yes", room="general")
+        await here.command("alice", 'fact set flight_day "Monday" --project --yes', room="general")
+        alice = Person(web, await cookie_of(here, "alice"))
+        told = re.findall(r'value="([0-9a-f-]{36})">In project heron', await alice.page("/ask"))
+        shown = await alice.page(
+            (await alice.press("/ask", text="when is the flight day?", project=told[0])).headers["location"]
+        )
+        assert "<li>flight_day = Monday (" in shown
+        assert '<p class="said" dir="auto">flight_day = Monday</p>' in shown
+        assert "Whoever runs Nexus can connect one." in shown
+        assert "Model: offline" not in shown
+        await set_admin(here.app, here.name, "alice", True)
+        assert 'href="/admin/settings#model"' in await alice.page("/ask")
+        assert 'id="model"' in await alice.page("/admin/settings")

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import re
 import secrets
+import uuid
 import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from bot.web.metrics import Metrics
 from bot.web.pages.admin_import import IMPORT, SAMPLE_SLACK, UPLOAD_PAGE
 from bot.web.pages.assets import assets
 from bot.web.routes.admin_imports import IMPORTS_PATH, UPLOADS_PATH
+from composer.ingest.uploads import UploadFolder
 from composer.model import ConversationKind, Incoming, Place, room_id
 from composer.people.credentials.sign_in import make_login_link, sign_in
 from composer.settings import Settings, TenantSettings
@@ -93,7 +96,16 @@ async def test_a_file_is_dropped_looked_into_imported_and_undone(
     assert "<b>2</b> new messages" in shown
     assert [room for room, _ in await messages(harness)] == [GENERAL, GENERAL]
     assert "by <bdi>root</bdi> · 2 messages in 1 room" in re.sub(r"\s+", " ", shown)
-    assert (await root.press(f"{IMPORT}/undo", id=id_in(shown.partition('id="imports"')[2]))).status_code == 303
+    id = id_in(shown.partition('id="imports"')[2])
+    undone, folder = f"{IMPORT}?undone={id}", UploadFolder(harness.app.settings.home, slack(harness).tenant_id)
+    lock = folder.lock()
+    assert lock is not None
+    erasing = await root.page(undone)
+    assert "It is being erased" in erasing
+    assert f'hx-get="{undone}" hx-trigger="every' in erasing
+    os.close(lock)
+    assert "It stopped before all of it was erased" in await root.page(undone)
+    assert (await root.press(f"{IMPORT}/undo", id=id)).headers["location"] == f"{undone}#imports"
     await until(lambda: _gone(harness))
     assert "undone" in await root.page(IMPORT)
     audit = await root.page("/admin/audit")
@@ -168,7 +180,7 @@ async def test_the_same_by_the_routes(harness: AppHarness, client: httpx2.AsyncC
     assert (item["messages"], item["rooms"], item["by"], item["complete"]) == (2, 1, "root", True)
     assert (await client.delete(f"{IMPORTS_PATH}/{item['id']}", headers=key)).status_code == 202
     await until(lambda: _gone(harness))
-    assert (await client.delete(f"{IMPORTS_PATH}/{item['id'][:-1]}0", headers=key)).status_code == 404
+    assert (await client.delete(f"{IMPORTS_PATH}/{uuid.uuid4()}", headers=key)).status_code == 404
     upload = (await client.get(IMPORTS_PATH, headers=key)).json()["upload"]["id"]
     await until(lambda: _deleted(client, upload, key))
     assert (await client.get(IMPORTS_PATH, headers=key)).json()["upload"] is None

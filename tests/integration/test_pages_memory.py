@@ -10,6 +10,7 @@ import httpx2
 import numpy as np
 
 from bot.script.places import incoming, place_of
+from composer.entries.draft import ENTRY_KINDS
 from composer.model import Trust
 from composer.people.projection import in_two_dimensions
 from tests.integration.test_teams import team_of
@@ -54,6 +55,11 @@ async def filled(harness: AppHarness, alice: Person) -> Shown:
 
 async def test_the_list_is_narrowed_down_by_each_label(harness: AppHarness, alice: Person) -> None:
     shown = await filled(harness, alice)
+    assert "· how-to" in await alice.page("/memory"), "kinds have words of people"
+    form = await alice.page("/memory/add")
+    offered = re.findall(r'<option value="([^"]+)"', form)
+    assert {*offered, "factual"} == {*ENTRY_KINDS}, "of two that say the same one is offered"
+    assert len(offered) == len(set(re.findall(r'<option value="[^"]+"[^>]*>([^<]+)<', form)))
     today = harness.clock.now().date().isoformat()
     for query, expected in {
         "": {"zqdeploy", "zqtea", "zqclaude", "zqday"},

@@ -1,7 +1,9 @@
 """`/admin`: how Nexus runs, for an admin: health with what to do, jobs with a button, backups, and what was changed
 lately. Figures and names of ours: never what anybody wrote."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import timedelta, tzinfo
+from itertools import groupby
 from typing import Annotated, Final
 
 from fastapi import Form, Request, Response
@@ -15,12 +17,15 @@ from bot.web.pages.viewer import AdminSignedIn, PageRouter
 from composer import __version__
 from composer.audit.reading import AuditFilter, audit_page
 from composer.operations.backups import stored_backups
+from composer.repositories.audit import AuditEvent
 from composer.repositories.usage import Dimension
 from composer.usage.view import model_usage, usage_span
 
 ADMIN: Final = "/admin"
 SHOWN_BACKUPS: Final = 5
 SHOWN_CHANGES: Final = 8
+READ_CHANGES: Final = 60  # of which those that are alike are shown as one
+SHOWN_DETAILS: Final = ("role", "receipt", "key", "keys")
 WEEK: Final = 7
 MONTH: Final = 30  # days
 router = PageRouter(ADMIN)
@@ -38,7 +43,7 @@ async def show_admin(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> R
         counts = await reading.tx.tenant_figures.counts(viewer.call.now)
         limited = [each for each in await limits(viewer, reading) if each.of == "tokens" and not each.kind]
     async with viewer.call.recording() as (tx, access):
-        changes = await audit_page(tx, access, AuditFilter(), reading.presence, limit=SHOWN_CHANGES, noted=False)
+        changes = await audit_page(tx, access, AuditFilter(), reading.presence, limit=READ_CHANGES, noted=False)
     days = by_day(found, span)
     return page(
         request,
@@ -56,6 +61,7 @@ async def show_admin(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> R
         backups=stored_backups(app.settings.home)[:SHOWN_BACKUPS] if runs.of_installation else [],
         recent=viewer.call.now - timedelta(minutes=2),
         changes=changes,
+        rows=alike_together(changes.events, reading.chrome.zone)[:SHOWN_CHANGES],
         open_turns=app.turns.open,
         version=__version__,
     )
@@ -67,3 +73,14 @@ async def run_job_now(nexus: Nexus, viewer: AdminSignedIn, name: str, csrf: Anno
     viewer.require_form(csrf)
     await start_job(nexus, viewer.principal.tenant_id, name)
     return RedirectResponse(f"{ADMIN}#jobs", 303)
+
+
+def alike_together(events: Sequence[AuditEvent], zone: tzinfo) -> Sequence[Sequence[AuditEvent]]:
+    """Rows of the log as they are shown: those of a day that follow each other and say the same are one."""
+
+    def said(event: AuditEvent) -> object:
+        details = [event.details.get(name) for name in SHOWN_DETAILS]
+        day = event.at.astimezone(zone).date()
+        return day, event.act, event.actor, event.users, event.conversation, event.project, details
+
+    return [list(alike) for _, alike in groupby(events, said)]

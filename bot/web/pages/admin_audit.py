@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from bot.web.pages.admin import ADMIN
+from bot.web.pages.admin import ADMIN, alike_together
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
 from bot.web.routes.admin_audit import row_of
@@ -140,6 +140,7 @@ async def _shown(
         wanted=wanted,
         of_person=name,
         changes=found,
+        rows=alike_together(found.events, chrome.zone),
         acts=sorted(AuditAct),
         verification=verification,
     )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Annotated, Final
 
-from fastapi import Form, Request, Response, UploadFile
+from fastapi import Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
 from bot.importers.uploads import MAX_UPLOADED_CHANNELS
@@ -32,12 +32,17 @@ files = PageRouter(IMPORT, AdminUploadRoute)
 
 
 @router.get("")
-async def show_import_page(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> Response:
-    """What is uploaded, how far it is, and what was imported before."""
+async def show_import_page(
+    request: Request, nexus: Nexus, viewer: AdminSignedIn, undone: Annotated[str, Query(max_length=40)] = ""
+) -> Response:
+    """What is uploaded, how far it is, and what was imported before. `undone`: the one that was just begun to be
+    undone."""
     tenant, user = viewer.principal.tenant_id, viewer.principal.user
     is_here = await is_of_installation(nexus, tenant)
     upload = await nexus.uploads.of(tenant, user) if is_here else None
+    is_busy = is_here and nexus.uploads.is_busy(tenant)  # asked before what it has done by then
     runs = await nexus.uploads.runs(tenant, user) if is_here else []
+    undoing = next((each.id for each in runs if str(each.id) == undone and each.undone_at is None), None)
     prices = configured_prices(nexus.app.settings)
     channels = () if upload is None else upload.channels
     async with viewer.reading() as reading:
@@ -53,6 +58,8 @@ async def show_import_page(request: Request, nexus: Nexus, viewer: AdminSignedIn
         upload=upload,
         own=upload is not None and upload.by == user,
         at_work=upload is not None and upload.state in (UploadState.READING, UploadState.IMPORTING),
+        undoing=undoing,
+        is_busy=is_busy,
         runs=[(run, ", ".join(names[each] for each in uploaders(run) if each in names)) for run in runs],
         costs=None
         if not any(each.tokens for each in channels) or any(each.cost is None for each in channels)
@@ -112,4 +119,4 @@ async def undo_import_page(
     viewer.require_form(csrf)
     await require_installation(nexus, viewer.principal.tenant_id)
     await nexus.uploads.undo(viewer.principal.tenant_id, viewer.principal.user, id)
-    return RedirectResponse(f"{IMPORT}#imports", 303)
+    return RedirectResponse(f"{IMPORT}?undone={id}#imports", 303)

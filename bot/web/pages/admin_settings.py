@@ -43,6 +43,7 @@ async def _shown(
     losses: ErasesMore | None = None,
 ) -> Response:
     app, who, of = viewer.call.app, viewer.principal, _of(viewer)
+    agents = app.directory.agents(who.tenant_id)
     async with viewer.reading() as reading:
         stored = await reading.tx.settings.all()
         figures = await reading.tx.tenant_figures.counts(viewer.call.now)
@@ -55,7 +56,8 @@ async def _shown(
         chrome=reading.chrome,
         now=viewer.call.now,
         groups={name: of.lines(name, stored) for name in of.groups},
-        agents=app.directory.agents(who.tenant_id),
+        agents=agents,
+        has_model=app.settings.has_model_api and any(each.model for each in agents),
         operator=operator,
         waiting=figures["pending"],
         left=left,

@@ -248,10 +248,11 @@ async def _frame(viewer: Viewer, reading: Reading, owner: SessionOwner, chosen: 
     sessions = (await list_sessions(reading.tx, owner, limit=SHOWN_SESSIONS)).sessions
     session = None if chosen is None else await get_session(reading.tx, owner, chosen)
     projects = _projects(reading)
-    spoken = viewer.call.app.file_texts.transcribes
-    agents = {each.slug: each.name for each in viewer.call.app.directory.agents(viewer.principal.tenant_id)}
+    app = viewer.call.app
+    spoken, agents = app.file_texts.transcribes, app.directory.agents(viewer.principal.tenant_id)
     shown = {"chrome": reading.chrome, "sessions": sessions, "session": session, "projects": projects, "spoken": spoken}
-    shown["agents"] = agents
+    shown["agents"] = {each.slug: each.name for each in agents}
+    shown["has_model"] = app.settings.has_model_api and any(each.model for each in agents)
     return _NO_HELP | shown | {"accepted": f"{ACCEPTED},audio/*" if spoken else ACCEPTED}
 
 

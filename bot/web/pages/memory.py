@@ -15,7 +15,6 @@ from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.shapes.entries import purge_at
 from composer.entries import listing
-from composer.entries.draft import ENTRY_KINDS
 from composer.people.own_memory import (
     MAX_MAPPED,
     SHELVES,
@@ -148,7 +147,7 @@ async def show_map(
 async def show_adding(request: Request, viewer: SignedIn) -> Response:
     """A form for something new."""
     async with viewer.reading() as reading:
-        values: dict[str, Any] = {"chrome": reading.chrome, "kinds": ENTRY_KINDS, "teams": await _teams(reading)}
+        values: dict[str, Any] = {"chrome": reading.chrome, "teams": await _teams(reading)}
     return shown(request, viewer, "memory_add", values)
 
 
@@ -160,7 +159,6 @@ async def show_item(request: Request, viewer: SignedIn, id: uuid.UUID, wanted: W
     async with viewer.reading() as reading:
         values: dict[str, Any] = {"chrome": reading.chrome, "wanted": wanted}
         values["detail"] = await details(viewer, reading, id)
-        values["kinds"] = ENTRY_KINDS
     return page(request, "parts/memory_item.html", viewer.language, now=viewer.call.now, **values)
 
 
@@ -222,7 +220,6 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory, *, with_
         "totals": found.totals,
         "days": _by_day(found, dates, wanted.order),
         "shelves": SHELVES,
-        "kinds": ENTRY_KINDS,
         "teams": await _teams(reading) if wanted.is_table else (),
         "purges": {
             each.item.id: purge_at(each.item.trashed_at, reading.access)

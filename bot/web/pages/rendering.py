@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from bot.web.credentials import only_cookie
 from bot.web.pages.assets import address_of
-from bot.web.pages.sources import cards_of, with_links
+from bot.web.pages.sources import cards_of, fact_in_words, with_links
 from composer.people.places import NamedPlace
 from composer.text.file_kinds import file_kind
 from composer.text.offline import OFFLINE
@@ -44,25 +44,33 @@ KINDS: Final = (
         "preference",
         "habit",
         "fact",
-        "factual",
         "decision",
-        "action item",
+        "to do",
         "note",
-        "episodic",
-        "procedural",
-        "semantic",
+        "event",
+        "how-to",
+        "knowledge",
     ),
     *("proposed decision", "lapsed decision", "retired decision"),
     *("memory", "message", "summary", "day", "week", "session", "thread"),
 )
-# Labels of items whose words are others.
+# Labels and kinds that people know by other words.
 _LABELS: Final = {
+    "factual": "fact",
+    "episodic": "event",
+    "procedural": "how-to",
+    "semantic": "knowledge",
+    "action item": "to do",
+    "episode": "message",
+    "landmark": "decision",
     "pinned": "decision",
     "proposed": "proposed decision",
     "lapsed": "lapsed decision",
     "retired": "retired decision",
 }
 MIN_COMPRESSED_BYTES: Final = 1_000
+_QUOTED_FACT: Final = "- (facts) "
+_QUOTED_DECISION: Final = "- (landmarks) "
 MAX_OFFLINE_LINES: Final = 50  # of an answer without a model, in which sentences of ours are looked for
 PAGE_HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
@@ -364,7 +372,14 @@ def answer_told(context: Context, answer: str) -> str:
     if OFFLINE not in answer:
         return answer
     *lines, rest = answer.split("\n", MAX_OFFLINE_LINES)
-    return "\n".join((*(language.told(line) for line in lines), language.told(rest)))
+    return "\n".join((*(_offline_line(language, line) for line in lines), _offline_line(language, rest)))
+
+
+def _offline_line(language: Language, line: str) -> str:
+    """A line of such an answer. What is no message is quoted there under the name of its section."""
+    if line.startswith(_QUOTED_FACT):
+        return f"- {fact_in_words(line.removeprefix(_QUOTED_FACT))}"
+    return f"- {line.removeprefix(_QUOTED_DECISION)}" if line.startswith(_QUOTED_DECISION) else language.told(line)
 
 
 @pass_context

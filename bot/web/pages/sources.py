@@ -1,16 +1,14 @@
 """The sources of an answer as cards: who said what, when and where; and the marks in its text as links to them."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from bot.web.sessions import TurnView
 from composer.prompt.explain import ExplainedSource
 from composer.text.marks import replace_marks
-
-_IN_WORDS: Final = {"episode": "message", "landmark": "decision"}  # what people know by other names
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,18 @@ class SourceCard:
     where: str
     said: str
     cited: bool
+
+
+def fact_in_words(line: str) -> str:
+    """A fact as prompts have it, `key = "value"` and what follows, with a text as people write it: without quotes."""
+    key, sign, rest = line.partition(" = ")
+    if not rest.startswith('"'):
+        return line
+    try:
+        value, end = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        return line  # it was cut
+    return f"{key}{sign}{value}{rest[end:]}"
 
 
 def cards_of(view: TurnView | None) -> Sequence[SourceCard]:
@@ -45,5 +55,7 @@ def with_links(answer: str) -> str:
 
 
 def _card(source: ExplainedSource) -> SourceCard:
-    number, kind = source.mark.removeprefix("s"), _IN_WORDS.get(source.kind, source.kind)
-    return SourceCard(number, kind, source.at, source.who, source.came_from, source.said, source.cited)
+    said = fact_in_words(source.said) if source.kind == "fact" else source.said
+    return SourceCard(
+        source.mark.removeprefix("s"), source.kind, source.at, source.who, source.came_from, said, source.cited
+    )

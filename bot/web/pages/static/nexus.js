@@ -143,15 +143,8 @@
   document.addEventListener("DOMContentLoaded", () => {
     for (const chosen of document.querySelectorAll(".shelves [aria-current]")) {
       const row = chosen.closest(".shelves"), end = chosen.offsetLeft - row.offsetLeft + chosen.offsetWidth;
-      if (end > row.clientWidth) row.scrollLeft = end - row.clientWidth;
+      if (end > row.clientWidth - 28) row.scrollLeft = end - row.clientWidth + 28;
     }
-  });
-
-  // Of a month that is wider than the screen, its latest days are shown first.
-  document.addEventListener("DOMContentLoaded", () => {
-    const days = document.querySelector(".bars");
-    const chosen = days?.querySelector("[aria-current]") ?? [...(days?.querySelectorAll("a:has(rect)") ?? [])].pop();
-    if (chosen) days.scrollLeft = chosen.offsetLeft - days.clientWidth + chosen.clientWidth + 40;
   });
 
   // Who asks why an answer was given is led to what it was made of: on a narrow screen that stands below the transcript.
