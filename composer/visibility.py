@@ -184,6 +184,17 @@ class JoinedRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingTalk:
+    """A DM or session in which something waits for approval, as a part of its `project`, if it is in one. `own`: it is
+    the person's; `role`: theirs in that project."""
+
+    member: PoolMember
+    own: bool
+    project: uuid.UUID | None
+    role: Role | None
+
+
+@dataclass(frozen=True, slots=True)
 class AccessContext:
     """The facts that access is judged by, gathered when a turn starts.
 
@@ -647,13 +658,29 @@ def decidable_entries(access: EntryAccess) -> Readable:
     return _entries(access, [*own, *(namespace for each in named for namespace in each.all_namespaces)], [])
 
 
-def decidable_items(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:
-    """The same, and what waits in those of the `rooms` that they are an admin of, as `reviewable` says of each: a
-    guest reviews none."""
-    managed = [room for room in rooms if room.managed and trust is Trust.MEMBER]
+def decidable_items(
+    access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust, talks: Iterable[WaitingTalk] = ()
+) -> Readable:
+    """The same, and what waits where `reviewable` lets them decide: in those of the `rooms` that they are an admin of
+    (a guest is of none), in their own DMs and sessions, and, as `pooled`, the memories of sessions of projects that
+    they are an admin of. What a project reads of their own session is for its admins."""
+    member = trust is Trust.MEMBER
+    managed = [room for room in rooms if room.managed and member]
     of_rooms = readable_rooms(access, managed, trust)
-    own = (*decidable_entries(access).namespaces, *of_rooms.namespaces)
-    return Readable(access.tenant_id, own, (), of_rooms.visibilities, (), of_rooms.vendor, _SEAL)
+    own = [*decidable_entries(access).namespaces, *of_rooms.namespaces]
+    pooled = list[str]()
+    for talk in talks if access.is_person else ():
+        feeds, leads = _is_pooled(talk.member), member and talk.role is Role.ADMIN
+        if talk.own and (leads or not feeds):
+            own.append(talk.member.namespace)
+        elif not talk.own and leads and feeds:
+            pooled.append(talk.member.namespace)
+    if access.is_person and member:
+        own += map(profile_namespace, access.users)
+    own_readers = access.users if access.is_person else ()
+    return Readable(
+        access.tenant_id, tuple(own), tuple(pooled), of_rooms.visibilities, own_readers, of_rooms.vendor, _SEAL
+    )
 
 
 def decidable_decisions(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:

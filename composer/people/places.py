@@ -98,6 +98,11 @@ def named(
     return NamedPlace("a DM of yours", "you") if kind == "dm" else NamedPlace("a session of yours", "you")
 
 
+def session_in(project: str) -> NamedPlace:
+    """A session of somebody else in a project, for an admin of that."""
+    return NamedPlace("a session of project %(project)s", "you", names=(("project", project),))
+
+
 def _project_names(places: Sequence[OwnPlace], projects: Sequence[OwnProject]) -> Mapping[uuid.UUID, str]:
     """What the person calls each project that they may know of: with its id where that is several of one slug."""
     found = {each.project_id: each.project for each in places if each.readable and each.project_id and each.project}

@@ -1,24 +1,28 @@
-"""What waits for approval in rooms and projects, for whoever may approve it there, away from the chat: by the rights
-and the functions of `/nexus memory pending`."""
+"""What waits for approval in rooms, projects and somebody's own DMs and sessions, for whoever may approve it there,
+away from the chat: by the rights and the functions of `/nexus memory pending`."""
 
 import json
 import uuid
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from composer import visibility
+from composer.entries import entries
+from composer.entries.draft import SentEntry
+from composer.entries.entries import Writer
 from composer.errors import NotFound
 from composer.memory import review
 from composer.memory.forget import Receipt
 from composer.memory.remember import Author, add_landmark, parse_value, remember, set_fact
-from composer.model import API, Trust
+from composer.model import API, Trust, project_namespace
 from composer.people.decisions import waiting_readable
 from composer.ports.memberships import Presence
 from composer.repositories.conversations import PersonInFrame
 from composer.repositories.database import Transaction
+from composer.repositories.entries import values_from_json
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import AccessTag, EntryAccess, JoinedRoom
 
@@ -35,22 +39,34 @@ class ReviewAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitingItem:
-    """Something that waits; `room` is the room that it was written in, None for what is the person's own, or was
-    written for a project."""
+    """Something that waits; `room` is the room that it was written in, `project` the one that it was written for, or
+    whose session it was written in; both None for what is the person's own. `own`: it was written in a DM or session of
+    theirs."""
 
     item: PendingItem
     room: JoinedRoom | None
+    project: uuid.UUID | None
+    own: bool
 
 
 async def waiting_items(tx: Transaction, access: EntryAccess, presence: Presence) -> Sequence[WaitingItem]:
-    """What waits of the person's own entries, and in the rooms and projects that they are an admin of, oldest first.
-    `presence`: which rooms their platforms say these are. Raises Refused for a tool."""
+    """What waits of the person's own entries, in their own DMs and sessions, and in the rooms and projects that they
+    are an admin of, oldest first. `presence`: which rooms their platforms say these are. Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
-    trust = await tx.people.least_trust(access.users)
-    rooms = await tx.conversations.rooms_joined(access.users, presence)
-    by_namespace = {room.namespace: room for room in rooms}
-    found = await tx.quarantine.find_pending(visibility.decidable_items(access, rooms, trust))
-    return [WaitingItem(item, by_namespace.get(item.namespace)) for item in found]
+    person = await tx.conversations.in_frame(access.users, presence)
+    found = await tx.quarantine.find_pending(
+        visibility.decidable_items(access, person.rooms, person.trust, person.talks)
+    )
+    rooms = {room.namespace: room for room in person.rooms}
+    projects = {project_namespace(each.id): each.id for each in access.projects}
+    projects |= {
+        talk.member.namespace: talk.project for talk in person.talks if not talk.own and talk.project is not None
+    }
+    own = {talk.member.namespace for talk in person.talks if talk.own}
+    return [
+        WaitingItem(item, rooms.get(item.namespace), projects.get(item.namespace), item.namespace in own)
+        for item in found
+    ]
 
 
 async def count_waiting(
@@ -58,7 +74,7 @@ async def count_waiting(
 ) -> int:
     """How much waits for the person: of `waiting_items`, and of proposed decisions
     (composer.people.decisions.waiting_decisions)."""
-    reviewable = visibility.decidable_items(access, person.rooms, person.trust)
+    reviewable = visibility.decidable_items(access, person.rooms, person.trust, person.talks)
     decidable = waiting_readable(access, person.rooms, person.trust, quarantine)
     return await tx.quarantine.count(reviewable, decidable, now)
 
@@ -70,12 +86,14 @@ async def decide(
     id: uuid.UUID,
     act: ReviewAct,
     text: str,
+    writer: Writer,
     event: str,
     now: datetime,
 ) -> tuple[WaitingItem, Receipt]:
     """Approve, amend or reject one of `waiting_items`, in a transaction that is alone. `text` is what is stored in
-    place of what is amended (of a fact: its value), and `event` identifies the request. The caller gives the receipt to
-    `app.forgotten` after the commit. Raises NotFound, and BadInput when it was decided meanwhile."""
+    place of what is amended (of a fact: its value), by its `writer`, who decides; `event` identifies the request. The
+    caller gives the receipt to `app.forgotten` after the commit. Raises NotFound, BadInput when it was decided
+    meanwhile, and for an entry as `composer.entries.entries.write`."""
     found = next((each for each in await waiting_items(tx, access, presence) if each.item.id == id), None)
     if found is None:
         raise NotFound(NOTHING_WAITS)
@@ -86,7 +104,9 @@ async def decide(
     receipt = await review.reject(tx, item, now)
     if act is ReviewAct.AMEND:
         if item.entry is not None:
-            raise NotFound(NOTHING_WAITS)  # no form of ours asks for it
+            there = replace(access, project=found.project)
+            await entries.write(tx, there, _amended(item, text), writer, event, now)
+            return found, receipt
         tag, author = AccessTag(item.namespace, item.visibility, access.user), Author(access.name)
         if item.kind == "landmark":
             await add_landmark(tx, tag, text, author, API, event, now)
@@ -95,6 +115,20 @@ async def decide(
         else:
             await remember(tx, tag, text, author, API, event, now)
     return found, receipt
+
+
+def _amended(item: PendingItem, text: str) -> SentEntry:
+    """An entry with other words: of its kind, with its tags, for the tools that might have read it, until its day."""
+    assert item.entry is not None
+    values = values_from_json(item.text, item.detail, item.entry)
+    return SentEntry(
+        content=text,
+        kind=values.kind,
+        tags=values.tags,
+        metadata=values.metadata,
+        vendors=values.vendors,
+        expires_at=values.expires_at,
+    )
 
 
 def _value(text: str) -> str:

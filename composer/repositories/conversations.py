@@ -13,7 +13,7 @@ from composer.ports.database import Row, Statements
 from composer.ports.memberships import NOWHERE, Presence
 from composer.repositories.audit import Audit, AuditAct
 from composer.text.zones import zone_named
-from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts
+from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts, WaitingTalk
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,15 @@ class RoomIds:
 @dataclass(frozen=True, slots=True)
 class PersonInFrame:
     """What a page tells of whoever looks at it: the least of what their platforms say of them, whether they are an
-    admin, their platforms, their time zone as one of these says it, and the rooms that they are in now, by
-    namespace."""
+    admin, their platforms, their time zone as one of these says it, the rooms that they are in now, by namespace, and
+    their own DMs and sessions, and sessions of projects that they are an admin of, in which something waits."""
 
     trust: Trust
     admin: bool
     platforms: Sequence[str]
     zone: str | None
     rooms: Sequence[JoinedRoom]
+    talks: Sequence[WaitingTalk]
 
 
 class Conversations:
@@ -330,6 +331,7 @@ class Conversations:
             tuple(first["platforms"]),
             first["zone"],
             tuple(map(_joined_room, rooms)),
+            tuple(map(_waiting_talk, first["talks"])),
         )
 
     async def private_rooms(self, platform: str, workspace: str) -> tuple[str, ...]:
@@ -503,6 +505,18 @@ def locked_conversation(row: Row, tenant_id: uuid.UUID) -> ConversationRow:
         row["outsiders_at"],
         row["follow_ups"],
     )
+
+
+def _waiting_talk(row: Sequence[Any]) -> WaitingTalk:
+    namespace, kind, pooled, owner_role, own, project, role = row
+    member = PoolMember(
+        namespace,
+        ConversationKind(kind),
+        private=True,
+        pooled=pooled,
+        owner_role=Role(owner_role) if owner_role else None,
+    )
+    return WaitingTalk(member, own, project, Role(role) if role else None)
 
 
 def _joined_room(row: Row) -> JoinedRoom:

@@ -148,12 +148,17 @@ class Quarantine:
     async def find_pending(
         self, reviewable: Readable, author: uuid.UUID | None = None, since: datetime = EARLIEST
     ) -> list[PendingItem]:
-        """The items that wait for approval in the places that a viewer may review, oldest first."""
+        """The items that wait for approval in the places that a viewer may review, oldest first; of pooled places,
+        memories."""
         rows = await self._sql.fetch(
             "quarantine_pending", **readable_parameters(reviewable), author=author, since=since
         )
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
-        return [item for item in items if reviewable.admits(item)]
+        return [
+            item
+            for item in items
+            if reviewable.admits(item) and (item.kind == "memory" or item.namespace not in reviewable.pooled)
+        ]
 
     async def count(self, reviewable: Readable, decidable: Readable, at: datetime) -> int:
         """How many items `find_pending` finds, together with the decisions that are proposed where somebody may accept

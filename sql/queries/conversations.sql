@@ -402,9 +402,39 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM r
 -- The rooms of `rooms_joined_rows`, by namespace.
 SELECT * FROM ({{rooms_joined_rows}}) AS joined ORDER BY namespace, id
 
+-- part: waiting_talks_rows
+-- The DMs and sessions of these users in which something of theirs waits for approval, and the other sessions of projects that
+-- they are an admin of in which a memory does: each with whether its project pools it, its owner's role and theirs there.
+SELECT (namespace, kind, pooled, (SELECT r.role FROM project_members AS r
+                                  JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = r.user_id
+                                  JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+                                  WHERE r.tenant_id = :tenant_id AND r.project_id = talks.project_id AND o.id = talks.user_id
+                                  ORDER BY array_position(ARRAY['admin', 'write', 'read'], r.role) LIMIT 1),
+        own, project_id, (SELECT r.role FROM project_members AS r
+                          WHERE r.tenant_id = :tenant_id AND r.project_id = talks.project_id AND r.user_id = ANY (:user_ids::uuid[])
+                          ORDER BY array_position(ARRAY['admin', 'write', 'read'], r.role) LIMIT 1))
+FROM (
+    SELECT q.namespace, coalesce(s.kind, 'dm') AS kind, coalesce(s.pooled, false) AS pooled, s.project_id, s.user_id, true AS own
+    FROM (SELECT DISTINCT namespace FROM quarantine
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
+                AND (starts_with(namespace, 'dm:') OR starts_with(namespace, 'session:'))) AS q
+    LEFT JOIN conversations AS s ON s.tenant_id = :tenant_id AND s.kind = 'session' AND s.user_id = ANY (:user_ids::uuid[])
+         AND s.namespace = q.namespace
+    UNION ALL
+    SELECT s.namespace, s.kind, s.pooled, s.project_id, s.user_id, false
+    FROM (SELECT DISTINCT project_id FROM project_members
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND role = 'admin') AS led
+    JOIN conversations AS s ON s.tenant_id = :tenant_id AND s.project_id = led.project_id AND s.kind = 'session' AND s.pooled
+         AND NOT s.user_id = ANY (:user_ids::uuid[])
+    WHERE EXISTS (SELECT FROM quarantine AS q
+                  WHERE q.tenant_id = :tenant_id AND q.namespace = s.namespace AND q.state = 'pending' AND q.kind = 'memory')
+) AS talks
+ORDER BY namespace
+
 -- name: person_in_frame
 -- What the frame of a page tells of a person: whether they are a member wherever they are known and an admin, on which
--- platforms they are, in which time zone; with each of their rooms, by namespace (one row without an id: there is none).
+-- platforms they are, in which time zone, and in which talks (`waiting_talks_rows`) something waits; with each of their
+-- rooms, by namespace (one row without an id: there is none).
 SELECT of_person.*, joined.* FROM (
     SELECT ({{users_trusted_rows}}) AS trusted,
            EXISTS (SELECT FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[]) AND u.admin) AS admin,
@@ -412,6 +442,7 @@ SELECT of_person.*, joined.* FROM (
                  WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) ORDER BY 1) AS platforms,
            (SELECT i.timezone FROM identities AS i
             WHERE i.tenant_id = :tenant_id AND i.user_id = ANY (:user_ids::uuid[]) AND i.timezone <> ''
-            ORDER BY i.user_id, i.platform, i.workspace, i.external_id LIMIT 1) AS zone
+            ORDER BY i.user_id, i.platform, i.workspace, i.external_id LIMIT 1) AS zone,
+           ARRAY({{waiting_talks_rows}}) AS talks
 ) AS of_person LEFT JOIN ({{rooms_joined_rows}}) AS joined ON true
 ORDER BY joined.namespace, joined.id

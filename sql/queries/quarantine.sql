@@ -24,7 +24,8 @@ ORDER BY at DESC, id LIMIT 1
 SELECT id, state FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: quarantine_pending
--- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in.
+-- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in. Of pooled
+-- places these are memories: facts and landmarks are never pooled.
 SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at, entry,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
@@ -34,6 +35,7 @@ FROM quarantine
 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'pending'
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
+      AND (kind = 'memory' OR NOT namespace = ANY (:pooled))
       AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
 ORDER BY at, id
 
@@ -43,7 +45,8 @@ ORDER BY at, id
 SELECT (SELECT count(*) FROM quarantine
         WHERE tenant_id = :tenant_id AND state = 'pending' AND namespace = ANY (:reviewed_namespaces::text[])
               AND may_read(namespace, visibility, user_id, NULL, :reviewed_pooled::text[], :reviewed_visibilities::text[],
-                  :reviewed_readers::uuid[], :reviewed_vendor))
+                  :reviewed_readers::uuid[], :reviewed_vendor)
+              AND (kind = 'memory' OR NOT namespace = ANY (:reviewed_pooled)))
        + (SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
           FROM (SELECT count(*) AS n FROM landmarks
                 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'

@@ -212,15 +212,17 @@ async def conversation_in_project(of: Owner) -> Ids:
 
 async def proposal(of: Owner) -> Ids:
     """What a tool of theirs wrote for a project of theirs."""
-    made = (await project(of))["id"]
+    made, word = (await project(of))["id"], of.word()
     allowed = ["entries:read", "entries:write", "projects:write"]
     tool = bearer(await key_of(of.harness, of.name, "claude", allowed, of.workspace))
-    await of.api("POST", "/v1/agent/entries", {"content": of.word(), "project": made}, tool)
-    shown = await of.person.page("/waiting")
-    return {
-        "id": re.findall(rf'(?s)/waiting/([0-9a-f-]{{36}})/accept"(?:(?!<form).)*?"{made}"', shown)[0],
-        "project": made,
-    }
+    await of.api("POST", "/v1/agent/entries", {"content": f"{word} waits", "project": made}, tool)
+    return await waiting(of, word)
+
+
+async def waiting(of: Owner, word: str) -> Ids:
+    """What waits with a word in it."""
+    item = next(each for each in (await of.person.page("/waiting")).split("<li>") if f"{word} waits" in each)
+    return {"id": re.findall(r"/waiting/([0-9a-f-]{36})/amend", item)[0]}
 
 
 async def guests_words(of: Owner) -> Ids:
@@ -230,8 +232,7 @@ async def guests_words(of: Owner) -> Ids:
     text, place = f"/nexus remember {word} waits", place_of(word, None, None)
     guest = incoming(here, place, f"guest{word}", text, of.harness.clock.tick(), trust=Trust.GUEST)
     await run_command(of.harness.app, here, guest)
-    item = next(each for each in (await of.person.page("/waiting")).split("<li>") if f"{word} waits" in each)
-    return {"id": re.findall(r"/waiting/([0-9a-f-]{36})/amend", item)[0]}
+    return await waiting(of, word)
 
 
 async def opener(of: Owner) -> Ids:
@@ -413,9 +414,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /tools": Row(form={"vendor": "claude"}),
     "POST /tools/browser": Row(),
     "POST /tools/{kind}/{id}/end": Row(of=account),
-    "POST /waiting/{id}/accept": Row(of=proposal, form={"project": "<project>"}),
+    "POST /waiting/{id}/accept": Row(of=proposal),
     "POST /waiting/{id}/amend": Row(of=guests_words, form={"text": "zqamended"}),
-    "POST /waiting/{id}/reject": Row(of=proposal, form={"project": "<project>"}),
+    "POST /waiting/{id}/reject": Row(of=proposal),
     "POST /you": Row(form={"zone": "Asia/Tokyo"}),
 }
 PRIVATE: Final = {name: row for name, row in ROWS.items() if row.who != ANYBODY}

@@ -6,8 +6,16 @@ from typing import Any
 import pytest
 
 from composer.errors import NotFound
-from composer.model import Conversation, Role, Trust, entries_namespace, profile_namespace, project_namespace
-from composer.visibility import PoolMember, reviewable
+from composer.model import (
+    EVERY_VENDOR,
+    Conversation,
+    Role,
+    Trust,
+    entries_namespace,
+    profile_namespace,
+    project_namespace,
+)
+from composer.visibility import EntryAccess, PoolMember, WaitingTalk, decidable_items, reviewable
 from tests.unit.test_visibility_rules import (
     ALICE,
     BOARD,
@@ -111,3 +119,29 @@ def test_who_was_removed_from_a_project_reviews_their_session_as_if_it_were_in_n
 def test_whoever_is_not_in_a_private_room_reviews_nothing_there() -> None:
     with pytest.raises(NotFound):
         reviewable(access(BOARD, joined=False), room_admin=True, pooled=True)
+
+
+def on_waiting(
+    member: PoolMember, role: Role | None, *, own: bool, trust: Trust = Trust.MEMBER, vendor: str = EVERY_VENDOR
+) -> tuple[bool, bool]:
+    """Whether alice decides on her page about what waits in a DM or session, and whether as a part of a pool."""
+    talk = WaitingTalk(member, own, PROJECT, role)
+    found = decidable_items(EntryAccess(WORK.tenant_id, ALICE, vendor, frozenset()), (), trust, (talk,))
+    return member.namespace in found.all_namespaces, member.namespace in found.pooled
+
+
+@pytest.mark.parametrize("trust", [Trust.MEMBER, Trust.GUEST])
+@pytest.mark.parametrize("role", [None, *Role])
+def test_on_a_page_one_decides_where_one_does_in_the_chat(role: Role | None, trust: Trust) -> None:
+    leads = role is Role.ADMIN and trust is Trust.MEMBER
+    for owner in (None, *Role):
+        session = PoolMember(WORK.namespace, WORK.kind, private=True, pooled=True, owner_role=owner)
+        feeds = owner is not None and owner.writes
+        assert on_waiting(session, owner, own=True, trust=trust) == (
+            not feeds or (owner is Role.ADMIN and trust is Trust.MEMBER),
+            False,
+        )
+        assert on_waiting(session, role, own=False, trust=trust) == (leads and feeds, leads and feeds)
+    dm = PoolMember(DM.namespace, DM.kind, private=True, pooled=False)
+    assert on_waiting(dm, role, own=True, trust=trust) == (True, False)
+    assert on_waiting(dm, role, own=True, trust=trust, vendor="claude") == (False, False)

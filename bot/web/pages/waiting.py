@@ -1,4 +1,4 @@
-"""`/waiting`: what tools and guests wrote and which decisions were found, for the person to accept, amend or reject;
+"""`/waiting`: what tools and guests wrote and which decisions were found, for the person to accept, amend or reject,
 and what of theirs waits for somebody else."""
 
 import uuid
@@ -11,22 +11,21 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.decisions import DecisionAct
 from bot.web.pages.rendering import fact_value, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
-from composer.entries import listing
 from composer.errors import NotFound
 from composer.memory.remember import MAX_STATEMENT_CHARS
-from composer.model import project_namespace
+from composer.model import Trust
 from composer.people import decisions, reviewing
 from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
-from composer.people.places import NamedPlace, named
-from composer.people.reviewing import ReviewAct
+from composer.people.places import NamedPlace, named, session_in
+from composer.people.reviewing import ReviewAct, WaitingItem
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.quarantine import PendingItem
-from composer.visibility import JoinedRoom
 
 WAITING: Final = "/waiting"
 SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
+SESSIONS: Final = "session:"  # begins the namespaces of sessions
 STORED: Final = "store"
 ERASED: Final = "erase"
 ACTS: Final = (STORED, ERASED, *DecisionAct)
@@ -37,13 +36,13 @@ router = PageRouter(WAITING)
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What waits for the person to decide, and where it would be filed. `project`: the id of the project that it is
-    for, `room` that of the room that it was written in; both empty: it is for the person alone."""
+    """What waits for the person to decide, where it would be filed, the id of the `room` that it was written in
+    (empty: in none), and in which section it stands: `own` (the person's own DMs and sessions), `guests` or `tools`."""
 
     item: PendingItem
     place: NamedPlace
-    project: str
-    room: str = ""
+    room: str
+    section: str
 
     @property
     def words(self) -> str:
@@ -78,18 +77,23 @@ async def show_waiting(
         found = await reviewing.waiting_items(tx, reading.access, reading.presence)
         proposed = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
         projects = await tx.own_data.projects(owned) if found else []
+        talks = await tx.own_data.places(owned, (), ()) if any(each.own for each in found) else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
         settled = await _settled(viewer, reading, done, kind, room, project)
-    ids = {project_namespace(each.id): str(each.id) for each in reading.access.projects}
+    slugs = {each.id: each.slug for each in projects}
 
-    def proposal(item: PendingItem, room: JoinedRoom | None) -> Proposal:
-        if room is not None:
-            return Proposal(item, NamedPlace("#%(room)s", "", names=(("room", room.name),)), "", str(room.room_id))
-        place = named(item.namespace, [], projects, owned.users)
-        return Proposal(item, place, ids.get(item.namespace, ""))
+    def proposal(waiting: WaitingItem) -> Proposal:
+        item = waiting.item
+        section = "own" if waiting.own else "guests" if item.trust is Trust.GUEST else "tools"
+        if waiting.room is not None:
+            place = NamedPlace("#%(room)s", "", names=(("room", waiting.room.name),))
+            return Proposal(item, place, str(waiting.room.room_id), section)
+        if item.namespace.startswith(SESSIONS) and waiting.project in slugs:
+            return Proposal(item, session_in(slugs[waiting.project]), "", section)
+        return Proposal(item, named(item.namespace, talks, projects, owned.users), "", section)
 
-    proposals = [proposal(each.item, each.room) for each in found]
+    proposals = [proposal(each) for each in found]
     decided_here = {each.item.id for each in proposals}
     others: list[PlacedItem] = [each for each in own.items if each.item.id not in decided_here]
     values: dict[str, Any] = {
@@ -126,19 +130,15 @@ async def _settled(
 
 
 @router.post("/{id}/accept")
-async def accept(
-    viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
-) -> Response:
+async def accept(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
     """Store it, as if its writer had been trusted."""
-    return await _decide(viewer, id, csrf, project, ReviewAct.APPROVE)
+    return await _decide(viewer, id, csrf, ReviewAct.APPROVE)
 
 
 @router.post("/{id}/reject")
-async def reject(
-    viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()], project: Annotated[str, Form(max_length=36)] = ""
-) -> Response:
+async def reject(viewer: SignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
     """Erase it: it is not stored."""
-    return await _decide(viewer, id, csrf, project, ReviewAct.REJECT)
+    return await _decide(viewer, id, csrf, ReviewAct.REJECT)
 
 
 @router.post("/{id}/amend")
@@ -147,26 +147,22 @@ async def amend(
     id: uuid.UUID,
     csrf: Annotated[str, Form()],
     text: Annotated[str, Form(max_length=MAX_STATEMENT_CHARS)],
-    project: Annotated[str, Form(max_length=36)] = "",
 ) -> Response:
     """Store other words in its place, those of the person who decides."""
-    return await _decide(viewer, id, csrf, project, ReviewAct.AMEND, text)
+    return await _decide(viewer, id, csrf, ReviewAct.AMEND, text)
 
 
-async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, project: str, what: ReviewAct, text: str = "") -> Response:
+async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, what: ReviewAct, text: str = "") -> Response:
     viewer.require_form(csrf)
     call, act = viewer.call, ERASED if what is ReviewAct.REJECT else STORED
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
-    where = f"&project={project}" if project else ""
-    async with call.writing(project or None, alone=True) as (tx, access):
-        try:
-            event = uuid.uuid4().hex
-            found, receipt = await reviewing.decide(tx, access, presence, id, what, text, event, call.now)
-            kind = "" if found.item.entry is not None else f"&kind={found.item.kind}"
-            where = kind + (where if found.room is None else f"&room={found.room.room_id}")
-        except NotFound:
-            if what is ReviewAct.AMEND:
-                raise
-            receipt = await listing.decide(tx, access, id, call.now, approved=what is ReviewAct.APPROVE)
+    async with call.writing(alone=True) as (tx, access):
+        writer, event = await viewer.writer(tx, access), uuid.uuid4().hex
+        found, receipt = await reviewing.decide(tx, access, presence, id, what, text, writer, event, call.now)
         call.erased.append(receipt)
+    where = "" if found.item.entry is not None else f"&kind={found.item.kind}"
+    if found.room is not None:
+        where += f"&room={found.room.room_id}"
+    elif found.project is not None:
+        where += f"&project={found.project}"
     return RedirectResponse(f"{WAITING}?done={act}{where}", 303)
