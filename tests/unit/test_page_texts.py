@@ -97,7 +97,12 @@ def _of_plain_pages() -> Iterator[str]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PLAIN:
                 for told in node.args[PLAIN[node.func.attr] :][:1]:
                     yield from filter(str.strip, told_texts(told))
-    yield from (login.YES, login.BY_ACCOUNT.format(host="%(1)s"), *consent.IN_WORDS.values())
+    yield from (
+        login.YES,
+        login.BY_ACCOUNT.format(host="%(1)s"),
+        *consent.IN_WORDS.values(),
+        *consent.MISTAKES.values(),
+    )
     yield from (text.format(host="%(1)s", name="%(1)s") for text in (consent.LOCAL, consent.LOOKS_LIKE, consent.LEADS))
 
 

@@ -45,6 +45,13 @@ SELF_NAMED: Final = (
     "It calls itself so, and nobody has checked that: go on only if you have just started this yourself."
 )
 LOOKS_LIKE: Final = "Its name is written with letters that look like others: it may want to be taken for {name}."
+# What is wrong with a request of an app, for the person, by the code that the app is told (RFC 6749, RFC 8707).
+MISTAKES: Final = {
+    "invalid_scope": "it asks for rights that there are not here.",
+    "invalid_target": "it asks for something else than this Nexus.",
+    "server_error": "something went wrong here. Try again.",
+    "": "its request is not as it should be. Have it sign in anew, from its beginning.",
+}
 # Kept by a page in front, which opens this one in a window of its own and waits for it.
 CONSENT_HEADERS: Final = {"Cross-Origin-Opener-Policy": "unsafe-none"}
 _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
@@ -52,10 +59,11 @@ _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with a request of an app: `said` in a sentence. `back` is the address that tells the app so, one of
-    those that it has registered (`redirect_uri`)."""
+    """What is wrong with a request of an app: its `code`, and what the app is told (`said`). `back` is the address that
+    tells the app so, one of those that it has registered (`redirect_uri`)."""
 
     client: Client
+    code: str
     said: str
     redirect_uri: str
     back: str
@@ -73,7 +81,8 @@ def mistake_page(pages: PlainPages, mistake: Mistake) -> Response:
     """The page for an app whose request is wrong, with a link that tells the app. It leads nobody there by itself:
     anybody can register an app, and the person has not chosen this one."""
     answer = pages.page(
-        f"{in_quotes(mistake.client.name)} has asked for what can't be given: {mistake.said}",
+        f"{in_quotes(mistake.client.name)} can't be connected: {MISTAKES.get(mistake.code, MISTAKES[''])}",
+        pages.text(f"For whoever makes it: {mistake.said}"),
         pages.link(mistake.back, f"Go back to {host_of(mistake.redirect_uri)}"),
         status=400,
     )

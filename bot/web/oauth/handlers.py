@@ -118,6 +118,7 @@ class Handlers:
             why = errors.get("error_description")
             return Mistake(
                 consent.client,
+                errors["error"],
                 why or errors["error"],
                 place,
                 self.redirect_url(place, said, error=errors["error"], error_description=why),

@@ -397,6 +397,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "days": ("7", "90"),
     "turn": (RANDOM,),
     "done": ("accept", "store", "erase"),
+    "undone": (RANDOM,),
     "room": (RANDOM,),
     "kind": ("memory", "entry"),
     "again": (RANDOM,),
