@@ -31,10 +31,13 @@ from composer.model import (
     session_namespace,
     user_id,
 )
-from composer.repositories.conversations import ConversationRow, NewConversation
+from composer.repositories.conversations import ConversationRow
 from composer.repositories.database import Transaction
 from composer.repositories.people import Identity, StatedTrust
 from composer.visibility import unknown_conversation_sentence
+
+# A conversation that is met for the first time, with when its privacy was stated (None: it was not).
+_New = tuple[Conversation, datetime | None]
 
 
 @dataclass(slots=True)
@@ -345,15 +348,16 @@ async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Inco
             await tx.conversations.set_outsiders(room, row.outsiders, row.outsiders_at)
 
 
-async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
+async def _create(tx: Transaction, batch: Batch, conversations: Iterable[_New], now: datetime) -> None:
     """Create and lock those of the conversations that do not exist. Raises Overtaken when others created some of
     them meanwhile, and this transaction holds one that is locked after those."""
-    new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
+    new = {each.id: (each, at) for each, at in conversations if each.id not in batch.rows}
     if not new:
         return
-    created = await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
+    at, privacy_at = batch.workspace, {id: at for id, (_, at) in new.items()}
+    created = await tx.conversations.ensure(at.platform, at.name, [each for each, _ in new.values()], now, privacy_at)
     batch.rows |= created
-    theirs = {id: each for id, each in new.items() if id not in created}
+    theirs = {id: each for id, (each, _) in new.items() if id not in created}
     if theirs:
         first = min(_place_in_order(each) for each in theirs.values())
         if any(_place_in_order(row.conversation) > first for row in batch.rows.values()):
@@ -361,7 +365,7 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
         batch.rows |= await tx.conversations.lock(list(theirs))
 
 
-def _place_in_order(conversation: Conversation | NewConversation) -> tuple[bool, uuid.UUID]:
+def _place_in_order(conversation: Conversation) -> tuple[bool, uuid.UUID]:
     """Where a conversation stands in the order in which conversations are locked (sql: conversations_lock)."""
     return conversation.room_id is not None, conversation.id
 
@@ -376,40 +380,27 @@ async def _restore_names(tx: Transaction, batch: Batch, resolved: Sequence[tuple
             batch.rows[id] = replace(row, conversation=replace(row.conversation, name=place.name))
 
 
-def _new_room(batch: Batch, place: Place, now: datetime) -> NewConversation:
+def _new_room(batch: Batch, place: Place, now: datetime) -> _New:
     """A room that is met for the first time. It is private unless its platform said that it is public; in the terminal
     and in scripts a room is public unless they say otherwise."""
     id, stated = room_id(batch.workspace, place.name), place.stated_private
     closed = place.private if stated is None else stated
     if closed is None:
         closed = batch.workspace.platform != CONSOLE
-    return NewConversation(
-        id=id,
-        kind=ConversationKind.ROOM,
-        name=place.name,
-        namespace=room_namespace(id),
-        private=closed,
-        privacy_at=None if stated is None else place.stated_at or now,
-    )
+    tenant, namespace = batch.workspace.tenant_id, room_namespace(id)
+    room = Conversation(id, tenant, ConversationKind.ROOM, place.name, namespace, private=closed)
+    return room, None if stated is None else place.stated_at or now
 
 
-def _new_conversation(batch: Batch, message: Incoming, place: Place, now: datetime) -> NewConversation:
-    id, agent = batch.conversation_id(message, place), batch.agent_of(place)
+def _new_conversation(batch: Batch, message: Incoming, place: Place, now: datetime) -> _New:
+    id, agent, tenant = batch.conversation_id(message, place), batch.agent_of(place), batch.workspace.tenant_id
     if place.kind is ConversationKind.THREAD:
         room = batch.room_id(place)
-        return NewConversation(
-            id=id,
-            kind=place.kind,
-            name=place.name,
-            namespace=batch.rows[room].conversation.namespace,
-            room_id=room,
-            thread=place.thread,
-        )
+        namespace = batch.rows[room].conversation.namespace
+        return Conversation(id, tenant, place.kind, place.name, namespace, room_id=room, thread=place.thread), None
     if agent is None:
         return _new_room(batch, place, now)
     user = batch.user_ids[message.user]
     is_dm = place.kind is ConversationKind.DM
     namespace = dm_namespace(user, agent.id) if is_dm else session_namespace(user, agent.id, id)
-    return NewConversation(
-        id=id, kind=place.kind, name=place.name, namespace=namespace, user_id=user, agent_id=agent.id
-    )
+    return Conversation(id, tenant, place.kind, place.name, namespace, user_id=user, agent_id=agent.id), None

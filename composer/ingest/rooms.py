@@ -12,9 +12,9 @@ from composer.ingest.validation import author_name
 from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.memory.portions import erase_ahead
-from composer.model import Agent, ConversationKind, Workspace, room_id, room_namespace, thread_id, user_id
+from composer.model import Agent, Conversation, ConversationKind, Workspace, room_id, room_namespace, thread_id, user_id
 from composer.ports.clock import MAX_CLOCK_DIFFERENCE
-from composer.repositories.conversations import NewConversation, RoomIds
+from composer.repositories.conversations import RoomIds
 from composer.repositories.database import Database, Transaction
 from composer.repositories.erasure import Selection
 from composer.repositories.imports import ImportRun
@@ -210,12 +210,5 @@ async def _ensure_room(
     tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime, stated_at: datetime | None = None
 ) -> None:
     id = room_id(workspace, room)
-    new = NewConversation(
-        id=id,
-        kind=ConversationKind.ROOM,
-        name=room,
-        namespace=room_namespace(id),
-        private=private,
-        privacy_at=stated_at,
-    )
-    await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)
+    new = Conversation(id, workspace.tenant_id, ConversationKind.ROOM, room, room_namespace(id), private=private)
+    await tx.conversations.ensure(workspace.platform, workspace.name, [new], now, {id: stated_at})

@@ -8,8 +8,17 @@ from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, Refused
-from composer.model import API, EVERY_VENDOR, ROOM_KINDS, Agent, ConversationKind, Visibility, dm_id, dm_namespace
-from composer.repositories.conversations import NewConversation
+from composer.model import (
+    API,
+    EVERY_VENDOR,
+    ROOM_KINDS,
+    Agent,
+    Conversation,
+    ConversationKind,
+    Visibility,
+    dm_id,
+    dm_namespace,
+)
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.text.dates.repeats import Repeat
@@ -102,10 +111,11 @@ async def follow_zone(tx: Transaction, tenant: uuid.UUID, user: uuid.UUID, now: 
             await tx.reminders.move(reminder.id, repeat.after(now, zone))
 
 
-def new_dm(tenant: uuid.UUID, user: uuid.UUID, agent: Agent) -> NewConversation:
+def new_dm(tenant: uuid.UUID, user: uuid.UUID, agent: Agent) -> Conversation:
     """The DM of a person with an agent, to be made unless it is there."""
-    return NewConversation(
+    return Conversation(
         dm_id(tenant, user, agent.id),
+        tenant,
         ConversationKind.DM,
         agent.slug,
         dm_namespace(user, agent.id),

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from composer.errors import NotFound
@@ -47,23 +48,6 @@ class RoomState:
     private: bool
     reopened: bool = False
     since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewConversation:
-    """A conversation to create if it does not exist."""
-
-    id: uuid.UUID
-    kind: ConversationKind
-    name: str
-    namespace: str
-    private: bool = False
-    room_id: uuid.UUID | None = None
-    thread: str | None = None
-    user_id: uuid.UUID | None = None
-    agent_id: uuid.UUID | None = None
-    project_id: uuid.UUID | None = None
-    privacy_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +117,30 @@ class Conversations:
         self._audit = audit
 
     async def ensure(
-        self, platform: str, workspace: str, conversations: Sequence[NewConversation], now: datetime
+        self,
+        platform: str,
+        workspace: str,
+        conversations: Sequence[Conversation],
+        now: datetime,
+        privacy_at: Mapping[uuid.UUID, datetime | None] = MappingProxyType({}),
     ) -> dict[uuid.UUID, ConversationRow]:
-        """Create conversations that do not exist. Returns those that were created, locked until the transaction
-        ends."""
-        new = list(conversations)
+        """Create conversations that do not exist; `privacy_at`: when the privacy of some was stated. Returns those that
+        were created, locked until the transaction ends."""
         rows = await self._sql.fetch(
             "conversations_ensure",
             platform=platform,
             workspace=workspace,
-            ids=[c.id for c in new],
-            kinds=[str(c.kind) for c in new],
-            names=[c.name for c in new],
-            namespaces=[c.namespace for c in new],
-            private=[c.private for c in new],
-            room_ids=[c.room_id for c in new],
-            threads=[c.thread for c in new],
-            user_ids=[c.user_id for c in new],
-            agent_ids=[c.agent_id for c in new],
-            project_ids=[c.project_id for c in new],
-            privacy_at=[c.privacy_at for c in new],
+            ids=[c.id for c in conversations],
+            kinds=[str(c.kind) for c in conversations],
+            names=[c.name for c in conversations],
+            namespaces=[c.namespace for c in conversations],
+            private=[c.private for c in conversations],
+            room_ids=[c.room_id for c in conversations],
+            threads=[c.thread for c in conversations],
+            user_ids=[c.user_id for c in conversations],
+            agent_ids=[c.agent_id for c in conversations],
+            project_ids=[c.project_id for c in conversations],
+            privacy_at=[privacy_at.get(c.id) for c in conversations],
             now=now,
         )
         return self._locked(rows)

@@ -23,7 +23,6 @@ from composer.model import (
     session_namespace,
 )
 from composer.people.sessions.owner import SessionOwner
-from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.rights.table import Act, judge, opening
 from composer.text import project_names
@@ -123,9 +122,8 @@ async def _create(
     if admit is not None:
         await admit(tx)
     namespace = session_namespace(owner.user, new.agent.id, new.id)
-    session = NewConversation(
-        new.id, ConversationKind.SESSION, new.place.name, namespace, user_id=owner.user, agent_id=new.agent.id
-    )
+    tenant, kind = owner.workspace.tenant_id, ConversationKind.SESSION
+    session = Conversation(new.id, tenant, kind, new.place.name, namespace, user_id=owner.user, agent_id=new.agent.id)
     made = await tx.conversations.ensure(API, owner.workspace.name, [session], now)
     conversation = await tx.conversations.get(new.id)
     assert conversation is not None
