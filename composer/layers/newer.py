@@ -3,7 +3,7 @@
 "I live in Hamburg" answers a question in its words, and "we moved to Berlin" does not. So the statements that recall
 found bring along what came after them and is most like them. Whether it really replaces them, the reader judges: a line
 says what it is newer than. What is far more like a statement than the rest of what came after it most likely replaces
-it, so it comes before the statement, unless the question is about then; the others come last.
+it, so it comes before the statement if something is asked, unless that is about then; the others come last.
 """
 
 from collections import defaultdict
@@ -13,15 +13,19 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
-from composer.layers.ranking import MAX_RANKED_CHARS, authors_named, is_question, sources_of
+from composer.layers.ranking import MAX_RANKED_CHARS, asking_share, authors_named, is_question, sources_of
 from composer.model import Item
 from composer.repositories.recall import Candidate
+from composer.text.terms import terms
 
 MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
 STANDS_OUT: Final = 0.30  # by which what replaces a statement is more like it than half of the rest that came after it
+# Off STANDS_OUT for a word of the statement that nothing else of that has, nor the question: who says that a thing is
+# no more so names it ("Jenkins is switched off").
+NAMES_IT: Final = 0.15
 # Words of a question about then, which nothing newer answers: "what did she paint in May?". Where one was not meant so,
 # what is newer comes last.
 OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})
@@ -32,10 +36,11 @@ Sources = AbstractSet[tuple[str, str]]
 
 def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question: str, seen: Sources) -> list[Item]:
     """The items, best first, and what is newer than their statements and was not among them: before its statement if it
-    stands out and the question is not about then, else behind all. That, and what was among them, is marked by
-    `newer_than`. `seen` are the messages that the prompt shows anyway, as `sources_of` gives them.
+    stands out and something is asked that is not about then, else behind all. That, and what was among them, is marked
+    by `newer_than`. `seen` are the messages that the prompt shows anyway, as `sources_of` gives them.
     """
-    about_then = not OF_THEN.isdisjoint(question[:MAX_RANKED_CHARS].casefold().replace("\u2019", "'").split())
+    about_now = OF_THEN.isdisjoint(question[:MAX_RANKED_CHARS].casefold().replace("\u2019", "'").split())
+    about_now = about_now and asking_share(question) > 0
     later = [candidate for candidate in candidates if candidate.newer_than]
     statements = {candidate.newer_than for candidate in later}
     known_by = {each.item.id: frozenset(_keys(each.item)) for each in candidates if each.item.id in statements}
@@ -61,7 +66,7 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
             if at is None or at == n or marked[at].newer_than:
                 continue
             marked[at] = replace(marked[at], newer_than=items[n].id)
-            if stands_out and at > n and not about_then:
+            if stands_out and at > n and about_now:
                 replaced[n].append(at)
     moved = {at for places in replaced.values() for at in places}
     order: list[int] = []
@@ -89,6 +94,8 @@ def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sou
     likenesses = list(_likenesses(statement, later))
     found: list[tuple[Item, bool]] = []
     for likeness, item in sorted(likenesses, key=lambda each: (-each[0], each[1].id)):
+        if len(found) == MOST:
+            break
         own = item.user_id == statement.user_id or bool(authors_named([statement.author], item.text))
         keys = {key for each, _ in found for key in _keys(each)}
         if (
@@ -97,11 +104,20 @@ def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sou
             and keys.isdisjoint(_keys(item))
             and seen.isdisjoint(sources_of(item))
         ):
-            others = [value for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
-            stands_out = bool(others) and likeness >= median(others) + STANDS_OUT
-            stands_out = stands_out and _is_short(statement) and _is_short(item)
+            others = [(value, other) for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
+            beyond = likeness - median(value for value, _ in others) if others else 0.0
+            stands_out = beyond >= STANDS_OUT - NAMES_IT and _is_short(statement) and _is_short(item)
+            if stands_out and beyond < STANDS_OUT:
+                stands_out = _names_it(statement, item, [other for _, other in others], question)
             found.append((item, stands_out))
-    return found[:MOST]
+    return found
+
+
+def _names_it(statement: Item, item: Item, others: Sequence[Item], question: str) -> bool:
+    """Whether an item has a word of a statement that is neither in the question nor in what else came after that."""
+    common = set(terms(statement.text)).intersection(terms(item.text))
+    common.difference_update(terms(question[:MAX_RANKED_CHARS]) if common else ())
+    return bool(common and common.difference(*(terms(each.text) for each in others)))
 
 
 def _is_short(item: Item) -> bool:

@@ -14,8 +14,9 @@
 -- Replies: the first three of the 60 readable messages after such a row, within half an hour, that reply to it or to its
 -- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
 -- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
--- to Berlin"). So the best statement by meaning, apart from questions and what an agent said, is looked up in turn: of
--- the rows after it, the best few by the sum of their similarities to it and to the question.
+-- to Berlin"). So of the best six by meaning, apart from questions and what an agent said, the one that the question's
+-- words speak for most is looked up in turn: of the rows after it, the best few by the sum of their similarities to it
+-- and to the question.
 -- `likeness` is this sum, for the statement `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
@@ -175,12 +176,13 @@ WITH excluded AS MATERIALIZED (
 ), statements AS MATERIALIZED (
     SELECT r.id, r.at, r.user_id, r.embedding, binary_quantize(r.embedding + (SELECT vector FROM question))::bit varying AS signature
     FROM (
-        SELECT id, part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
+        SELECT said.id, said.part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
+        LEFT JOIN scored ON scored.id = said.id AND scored.part = said.part
         WHERE NOT EXISTS (SELECT FROM episodes AS e
                           JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
                           WHERE e.tenant_id = :tenant_id AND e.id = said.id
                                 AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
-        ORDER BY distance, id
+        ORDER BY distance - 0.2::float8 * coalesce(words / (SELECT max(words) FROM by_words), 0), said.id
         LIMIT 1
     ) AS best
     CROSS JOIN LATERAL (

@@ -60,6 +60,23 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
 
 
+def test_what_names_the_old_value_replaces_it_sooner() -> None:
+    old = item("old", "carol", "Our CI runs on Jenkins.")
+    new = later(item("new", "bob", "Jenkins is switched off, builds are in Actions.", 9), 0.6)
+    others = [later(item(f"other{n}", "bob", f"The build of branch {n} is green", 9), 0.4) for n in range(3)]
+    asked = "what does our CI run on?"
+    assert shown([old], [new, *others], asked) == [("new", "old"), ("old", "")]
+    assert shown([old], [new, *others], "why does our CI run on Jenkins?") == [("old", ""), ("new", "old")]
+    also = later(item("also", "bob", "Jenkins is a nice name", 9), 0.4)
+    assert shown([old], [new, also, *others], asked)[0] == ("old", ""), "it is not the only one that names it"
+
+
+def test_where_nothing_is_asked_what_is_newer_comes_last() -> None:
+    old, new = item(*HAMBURG), later(item("new", "alice", "we moved to Berlin", 9), 0.8)
+    others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
+    assert shown([old], [new, *others], "I long for the harbour where she lives.") == [("old", ""), ("new", "old")]
+
+
 def test_the_latest_of_three_values_comes_first() -> None:
     first, second = item(*HAMBURG), item("second", "alice", "we moved to Berlin", 9)
     third = item("third", "alice", "we moved to Rome", 19)
