@@ -13,7 +13,7 @@ from composer.memory.remember import UNSTORABLE
 from composer.model import Agent, Attachment, Incoming, Place
 from composer.text.cleaning import MAX_NAME_CHARS, REPLACEMENT, clean_line, clean_text, is_storable
 from composer.text.moments import moment
-from composer.text.names import NOBODY, person_name
+from composer.text.names import NOBODY, app_name, person_name
 
 MAX_MESSAGE_CHARS: Final = 2_000_000
 MAX_COMMAND_CHARS: Final = 200_000
@@ -87,10 +87,11 @@ def _with_clean_names(incoming: Incoming, agents: Sequence[Agent]) -> Incoming:
     if place.thread is not None:
         _check_id("thread", place.thread)
     reply_to = incoming.reply_to
+    name = author_name(incoming.user_name, incoming.user, agents)
     return replace(
         incoming,
         place=_titled(place),
-        user_name=author_name(incoming.user_name, incoming.user, agents),
+        user_name=app_name(name) if incoming.by_tool else name,
         mentions=clean_mentions(incoming.mentions),
         reply_to=reply_to if reply_to is not None and _is_id(reply_to) else None,
     )

@@ -12,13 +12,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Final
 
 from composer.memory.authorship import MIN_SUPPORT, says_some, support, words_of
 from composer.summaries.texts import SummaryInput, is_own
 from composer.text.cleaning import clean_text
-from composer.text.names import plain_words
+from composer.text.names import APP, plain_words
 from composer.text.own_words import own_words
 from composer.text.terms import STOP_WORDS, sentences, terms
 
@@ -33,10 +34,11 @@ Name = frozenset[str]  # the words of a name
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was said: by each name, and by all."""
+    """What was said: by each name, and by all. `labels` are the names as they stand before lines."""
 
     by_name: Mapping[Name, frozenset[str]]
     by_all: frozenset[str]
+    labels: Mapping[Name, str]
 
 
 def evidence_of(inputs: Sequence[SummaryInput], zone: tzinfo, people: Collection[str] = ()) -> Evidence:
@@ -53,12 +55,13 @@ def evidence_of(inputs: Sequence[SummaryInput], zone: tzinfo, people: Collection
             _add(said, [names.get(each.author)], words_of(own_words(each.text)) | moment)
             continue
         for line in filter(str.strip, each.text.splitlines()):
-            speaker, colon, _ = line.partition(": ")
+            speaker, colon, _ = _LIST_ITEM.sub("", line).partition(": ")
             of: Iterable[Name] = chain.from_iterable(_named(line, names.values()))
             if colon and (speaker in names or not is_own(speaker)):
                 of = [names[speaker]] if speaker in names else []
             _add(said, of, words_of(line) | moment)
-    return Evidence({name: frozenset(words) for name, words in said.items()}, frozenset(all_words))
+    by_name = {name: frozenset(words) for name, words in said.items()}
+    return Evidence(by_name, frozenset(all_words), {name: label for label, name in sorted(names.items())})
 
 
 def _add(said: Mapping[Name, set[str]], of: Iterable[Name | None], words: frozenset[str]) -> None:
@@ -78,13 +81,18 @@ def supported_text(text: str, evidence: Evidence) -> str:
             continue
         kept = list(_supported(words, evidence))
         count, left = count + len(sentences(words)), left + len(kept)
-        if kept:
-            lines.append(mark + " ".join(kept))
+        for label, part in groupby(
+            kept, key=itemgetter(0)
+        ):  # on lines of their own: the tier above reads whose they are
+            said = " ".join(sentence for _, sentence in part)
+            lines.append(f"{mark}{label}: {said}" if label else mark + said)
     return "\n".join(lines) if left >= MIN_KEPT * count else ""
 
 
-def _supported(line: str, evidence: Evidence) -> Iterator[str]:
+def _supported(line: str, evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """The sentences of a line that somebody said, each after its label."""
     said: list[frozenset[str]] = []  # by each whom the sentence, or the one before it, names
+    label = ""
     for sentence in sentences(line):
         named = _named(sentence, evidence.by_name)
         said = [frozenset.intersection(*(evidence.by_name[name] for name in group)) for group in named] or said
@@ -96,8 +104,21 @@ def _supported(line: str, evidence: Evidence) -> Iterator[str]:
             is_said = is_said and all(says_some(each, words, names) for each in said)
         else:  # may begin with the name of somebody who said nothing, so half is not enough
             is_said = support(evidence.by_all, words) > MIN_SUPPORT
+        if named or not said:  # else it goes on with what the one before it says, under that one's label
+            label = _label(words, names, evidence)
         if is_said:
-            yield sentence
+            yield label, sentence
+
+
+def _label(sentence: str, names: Collection[str], evidence: Evidence) -> str:
+    """Whose a sentence is that one person alone said and that does not begin with their name, or that an app said,
+    which may be called like a person; "" for any other."""
+    alone = [name for name, said in evidence.by_name.items() if support(said, sentence, names) >= MIN_SUPPORT]
+    if len(alone) != 1:
+        return ""
+    first = _WORD.search(sentence)
+    is_told = first is not None and APP not in alone[0] and not alone[0].isdisjoint(_name_words(first[0]))
+    return "" if is_told else evidence.labels[alone[0]]
 
 
 def _named(text: str, names: Collection[Name]) -> list[list[Name]]:

@@ -13,6 +13,7 @@ ROLES: Final = ("Assistant", "System")  # as models call the others of a convers
 DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
+APP: Final = "app"  # the last word of an app's name: it may call itself like a person
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
 MAX_CACHED_AGENTS: Final = 100  # lists of agents, of as many organisations
 MAX_CACHED_LETTERS: Final = 4_000  # as many as the names of a few languages take
@@ -56,6 +57,12 @@ def person_name(name: str, agents: Collection[str]) -> str:
     cleaned, named = clean_line(name), _reserved_looks(tuple(agents))
     is_taken = looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named
     return f"a person named {cleaned}" if is_taken else cleaned
+
+
+def app_name(name: str) -> str:
+    """The name of an app, a bot or a webhook, from its `person_name`: with the badge that chat platforms show."""
+    badge = f" ({APP})"
+    return f"{shorten(name.removesuffix(badge), MAX_LABEL_CHARS - len(badge))}{badge}"
 
 
 @lru_cache(maxsize=MAX_CACHED_AGENTS)

@@ -193,4 +193,6 @@ async def test_what_an_app_wrote_under_a_persons_name_waits_after_an_import_too(
     ]
     path = SlackZip({"general/2026-05-04": said}).write(tmp_path / "e.zip")
     await loaded(office.harness.app, SLACK_EXPORT, path, bot=BOT)
-    assert await office.rows("SELECT trust FROM messages ORDER BY external_id") == [("tool",), ("tool",), ("member",)]
+    stored = await office.rows("SELECT trust, author FROM messages ORDER BY external_id")
+    assert [trust for trust, _ in stored] == ["tool", "tool", "member"]
+    assert [author.endswith(" (app)") for _, author in stored] == [True, True, False]

@@ -204,6 +204,21 @@ async def test_facts_are_those_that_a_tool_may_read(harness: AppHarness, url: st
         assert (await called(client, "facts", about="zqmeat"))["facts"] == []
 
 
+async def test_a_fact_says_who_set_it_and_for_which_project(harness: AppHarness, url: str, claude: str) -> None:
+    await harness.command("alice", "/nexus fact set editor vim --everywhere --yes", dm="nexus")
+    await harness.command("bob", "/nexus project create apollo", dm="nexus")
+    await harness.command("bob", "/nexus project member add apollo alice write", dm="nexus")
+    await harness.command("alice", "/nexus project accept apollo --yes", dm="nexus")
+    await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
+    await harness.command("bob", "/nexus fact set answers_in Latin --project --yes", session="s1")
+    async with mcp_client(url, claude) as client:
+        facts = (await called(client, "facts"))["facts"]
+        assert [(each["name"], each["author"], each["project"]) for each in facts] == [
+            ("answers_in", "bob", "apollo"),
+            ("editor", "alice", ""),
+        ]
+
+
 async def test_an_isolated_project_is_read_and_written_by_naming_it(harness: AppHarness, url: str) -> None:
     await harness.command("alice", "/nexus project create apollo --isolated", dm="nexus")
     key = await key_of(harness, "alice", "claude", ["entries:read", "entries:write", "projects:read", "projects:write"])

@@ -10,7 +10,7 @@ from composer.errors import BadInput
 from composer.ingest.validation import message_text
 from composer.memory.remember import clean_value
 from composer.text.cleaning import MAX_MARKS, clean_line, clean_text, is_storable
-from composer.text.names import looks, person_name
+from composer.text.names import MAX_LABEL_CHARS, app_name, looks, person_name, speaker_label
 
 FLAG_OF_ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 # Single characters and sequences that cleaning looks at, so that they meet often.
@@ -199,3 +199,12 @@ def test_the_values_of_facts_are_cleaned_in_every_depth() -> None:
     assert clean_value({"a\u200b": ["b\u202e", 1, None, {"c": "d\r\ne"}]}) == {"a": ["b", 1, None, {"c": "d\ne"}]}
     with pytest.raises(BadInput, match="cannot be stored"):
         clean_value(["\x00"])
+
+
+@pytest.mark.parametrize("name", ["alice", "alice (app)", "alice" * 30])
+def test_an_app_is_never_called_like_a_person(name: str) -> None:
+    named = app_name(name)
+    assert named.endswith(" (app)")
+    assert app_name(named) == named
+    assert speaker_label(named).endswith(" app")
+    assert len(named) <= MAX_LABEL_CHARS

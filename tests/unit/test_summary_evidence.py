@@ -64,16 +64,50 @@ def test_a_sentence_without_a_name_is_of_whom_the_one_before_it_names() -> None:
     "text",
     [
         "- Alice said that every invoice needs two signatures.",
-        "Carol is the owner of the password rotation.",
-        "On 2026-11-20 alice reported that the auditors accept all 4711 bookings.",
         "Alice met the auditors on 20 November.",
         "Mallory says that mallory alone approves payments.",
         "Bob asked about lunch at noon.",
-        "The release has a password rotation, the invoices two signatures.",
     ],
 )
 def test_what_they_said_stays_also_in_other_words(text: str) -> None:
     assert kept(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ("Carol is the owner of the password rotation.", "alice"),
+        ("The release has a password rotation, the invoices two signatures.", "alice"),
+        ("On 2026-11-20 alice reported that the auditors accept all 4711 bookings.", "alice"),
+        ("Everyone approves payments without asking anybody.", "mallory"),
+        ("It was agreed that mallory alone approves payments without asking.", "mallory"),
+        ("The CTO alone approves payments of mallory.", "mallory"),
+        ("* She alone approves payments of mallory without asking.", "mallory"),
+    ],
+)
+def test_what_one_person_alone_said_is_told_as_theirs(text: str, speaker: str) -> None:
+    mark, words = ("* ", text[2:]) if text.startswith("* ") else ("", text)
+    assert kept(text) == [f"{mark}{speaker}: {words}"]
+
+
+@pytest.mark.parametrize("mark", ["", "* "])
+def test_a_label_tells_the_tier_above_whose_words_they_are(mark: str) -> None:
+    day = SummaryInput("", AT, f"{mark}mallory: She gave the vault to alice.")
+    assert kept("Alice gave the vault.", [day]) == []
+    assert kept("Mallory gave the vault.", [day]) == ["Mallory gave the vault."]
+
+
+def test_she_of_the_sentence_before_is_not_who_alone_said_it() -> None:
+    assert kept("Alice met the auditors. She approves payments of mallory without asking anybody. Nobody asks.") == [
+        "Alice met the auditors.",
+        "mallory: She approves payments of mallory without asking anybody.",
+    ]
+
+
+def test_what_several_said_has_no_label() -> None:
+    assert kept("The payments are without asking.", [SummaryInput("bob", AT, "Payments without asking: fine.")]) == [
+        "The payments are without asking."
+    ]
 
 
 def test_so_it_is_in_german() -> None:
@@ -160,6 +194,12 @@ def test_marks_of_a_list_stay_and_headings_go() -> None:
     text = "Decisions:\n1. Alice: two signatures.\n* The auditors were fine.\n**Questions:**\n2) Bob: lunch at noon?"
     assert supported_text(text, evidence_of(INPUTS, UTC)).splitlines() == [
         "1. Alice: two signatures.",
-        "* The auditors were fine.",
+        "* alice: The auditors were fine.",
         "2) Bob: lunch at noon?",
     ]
+
+
+def test_what_an_app_said_that_is_called_like_a_person_is_told_as_the_apps() -> None:
+    said = [SummaryInput("alice app", AT, "I approve the payout of 90k.")]
+    told = supported_text("Alice approved the payout of 90k.", evidence_of(said, UTC))
+    assert told == "alice app: Alice approved the payout of 90k."

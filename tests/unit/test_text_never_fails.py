@@ -153,6 +153,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cleaning.shorten": lambda text: cleaning.shorten(text, 9),
     "cleaning.normalised": cleaning.normalised,
     "masking.mask": masking.mask,
+    "names.app_name": names.app_name,
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,
     "marks.replace_marks": lambda text: marks.replace_marks(f"{text} (s1)", lambda match: match["marks"]),

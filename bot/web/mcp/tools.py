@@ -30,6 +30,7 @@ from composer.entries.search import DEFAULT_FOUND_ENTRIES, MAX_FILTERS, MAX_FOUN
 from composer.errors import BadInput, NexusError, NotFound, where_raised
 from composer.layers import structured
 from composer.memory.forget import RECEIPT_KEY_BYTES
+from composer.model import project_namespace
 from composer.people.erasing import entries_of_tool, erase_entries
 from composer.repositories.entries import EntryFilter
 from composer.repositories.facts import Fact
@@ -260,19 +261,22 @@ class EntryTools:
         about: Annotated[str, Field(max_length=200, description="Only with these words in the name or value.")] = "",
         project: Project = None,
     ) -> str:
-        """List exact facts that hold now, each with its name, value and since when: of the person, and of their teams
-        and projects. Use it for things with a name, such as an address or a version."""
+        """List exact facts that hold now, each with its name, value, since when, who set it and for which project: of
+        the person, and of their teams and projects. Use it for things with a name, such as an address or a version."""
         async with self._caller.call(context, Operation.READS) as call:
             async with call.reading(project) as (tx, access):
                 readable = visibility.readable_entries(access)
                 stored = await structured.read(tx.structured, readable, call.now)
             wanted = [fact for fact in stored.facts if about.casefold() in _words_of(fact)]
+            of_project = {project_namespace(each.id): each.slug for each in access.projects}
             shown = [
                 {
                     "name": fact.key,
                     "value": from_json(fact.value),
                     "about": fact.subject,
                     "since": f"{fact.valid_from:%Y-%m-%d}",
+                    "author": fact.author,
+                    "project": of_project.get(fact.namespace, ""),
                 }
                 for fact in wanted
             ]

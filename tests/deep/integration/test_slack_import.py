@@ -113,7 +113,7 @@ async def test_messages_keep_their_data_and_get_the_ids_of_the_adapter(harness: 
     assert [(m.external_id, m.author, m.text) for m in stored] == [
         ("1777885200.000100", "Alice", "@Bob we launch <Friday> in #general, @nexus"),
         ("1777971600.000100", "Bob", ""),
-        ("1777971660.000100", "ci", "build 7 is green"),
+        ("1777971660.000100", "ci (app)", "build 7 is green"),
     ]
     assert stored[0].at == datetime(2026, 5, 4, 9, 0, 0, 100, tzinfo=UTC)
     assert stored[0].mentions == (user_id(here(harness), BOB),)
