@@ -36,23 +36,9 @@ class KindCount:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptMemory:
-    """A memory that holds now, as whoever may read it there sees it."""
-
-    id: uuid.UUID
-    namespace: str
-    visibility: Visibility
-    user_id: uuid.UUID | None
-    vendors: tuple[str, ...]
-    kind: str
-    text: str
-    author: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ReadableChange:
-    """Something that was written or changed for a team or a project, set, decided, or retired by `author`."""
+class KeptItem:
+    """A memory that holds now, as whoever may read it there sees it; or something that was written or changed for a
+    team or a project, set, decided, or retired by `author`."""
 
     id: uuid.UUID
     namespace: str
@@ -97,10 +83,10 @@ class Remembered:
             lifetime=PROPOSAL_LIFETIME,
         )
 
-    async def memories(self, readable: Readable, now: datetime, limit: int) -> list[KeptMemory]:
+    async def memories(self, readable: Readable, now: datetime, limit: int) -> list[KeptItem]:
         """The latest memories that a viewer may read, newest first."""
         found = await self._sql.fetch_as(
-            KeptMemory,
+            KeptItem,
             "remembered_memories",
             **readable_parameters(readable.without_pool()),
             now=now,
@@ -108,10 +94,10 @@ class Remembered:
         )
         return [each for each in found if readable.admits(each)]
 
-    async def changes(self, readable: Readable, since: datetime, now: datetime, limit: int) -> list[ReadableChange]:
+    async def changes(self, readable: Readable, since: datetime, now: datetime, limit: int) -> list[KeptItem]:
         """What was lately written for teams and projects, set and decided, that a viewer may read, newest first."""
         found = await self._sql.fetch_as(
-            ReadableChange,
+            KeptItem,
             "changes_readable",
             **readable_parameters(readable),
             since=since,

@@ -37,7 +37,7 @@ ORDER BY 1, 2
 
 -- name: remembered_memories
 -- List the memories that one viewer may read that hold now, newest first.
-SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors, kind, text, author, created_at FROM memories
+SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors, kind, text, author, created_at AS at FROM memories
 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
