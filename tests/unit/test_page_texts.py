@@ -16,8 +16,10 @@ from bot.web.pages import rendering
 from bot.web.routes import login, oauth, openid
 from composer.operations import health
 from composer.people import places, readers
+from composer.prompt import borders
 from composer.stores.models import offline_model
 from composer.text import small_talk
+from composer.turn import explanation
 from tests.support.page_sentences import sentences, told_texts
 
 PAGES: Final = Path(rendering.__file__).parent
@@ -106,6 +108,19 @@ def _of_plain_pages() -> Iterator[str]:
     yield from (text.format(host="%(1)s", name="%(1)s") for text in (consent.LOCAL, consent.LOOKS_LIKE, consent.LEADS))
 
 
+def _of_origins() -> Iterator[str]:
+    """Where sources of answers came from."""
+    tree = ast.parse(Path(borders.__file__).read_text(encoding="utf-8"))
+    [named] = (
+        each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == borders.came_from.__name__
+    )
+    for node in ast.walk(named):
+        if isinstance(node, ast.Return) and node.value is not None:
+            for text in filter(None, told_texts(node.value)):
+                yield rendering._TO_ITS_READER.get(text, text)
+    yield from ("from another conversation of project %(1)s", explanation.UPLOADED.format(who="%(1)s"))
+
+
 def _of_answers() -> Iterator[str]:
     """What an agent without a model answers, besides what it quotes."""
     yield from (offline_model.QUOTING, offline_model.NOTHING_REMEMBERED, offline_model.HELLO.format(name="%(1)s"))
@@ -132,6 +147,7 @@ def texts() -> list[str | tuple[str, str]]:
                 *rendering.KINDS,
                 *_of_plain_pages(),
                 *_of_answers(),
+                *_of_origins(),
                 *sentences(),
             )
         )
@@ -190,3 +206,12 @@ def test_what_the_core_says_is_told_in_german() -> None:
     ):
         assert german.told(sentence).startswith(told)
     assert german.told("") == ""
+
+
+def test_where_a_source_came_from_is_told_to_its_reader_in_their_language() -> None:
+    english, german = (next(each for each in rendering.languages() if each.code == code) for code in ("en", "de"))
+    told = rendering._environment().from_string("{{ said | origin_told }}")
+    said = 'from "#general" of project launch, from a file that root uploaded'
+    in_german = "aus &#34;#general&#34; des Projekts launch, aus einer Datei, die root hochgeladen hat"
+    assert told.render(said=said, language=german) == in_german
+    assert told.render(said="from the asker's own entries", language=english) == "from your own entries"

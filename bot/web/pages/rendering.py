@@ -69,6 +69,11 @@ _LABELS: Final = {
     "retired": "retired decision",
 }
 MIN_COMPRESSED_BYTES: Final = 1_000
+_FROM_A_FILE: Final = ", from a file "
+_TO_ITS_READER: Final = {
+    "from the asker's own entries": "from your own entries",
+    "from a DM of the same person's other account": "from a DM of your other account",
+}
 _QUOTED_FACT: Final = "- (facts) "
 _QUOTED_DECISION: Final = "- (landmarks) "
 MAX_OFFLINE_LINES: Final = 50  # of an answer without a model, in which sentences of ours are looked for
@@ -222,6 +227,7 @@ def _environment() -> Environment:
         "browser": browser_in_words,
         "label": lambda label: _LABELS.get(label, label),
         "told": sentence_told,
+        "origin_told": origin_told,
         "offline_told": answer_told,
         "called": place_called,
         "read_by": place_read_by,
@@ -388,6 +394,17 @@ def sentence_told(context: Context, sentence: str) -> str:
     language = context.resolve("language")
     assert isinstance(language, Language)
     return language.told(sentence)
+
+
+@pass_context
+def origin_told(context: Context, came_from: str) -> str:
+    """Where a source came from (composer.prompt.borders.came_from), and from whose file, in the reader's language and
+    to them."""
+    language = context.resolve("language")
+    assert isinstance(language, Language)
+    origin, comma, file = came_from.partition(_FROM_A_FILE)
+    told = language.told(_TO_ITS_READER.get(origin, origin))
+    return f"{told}, {language.told(f'{_FROM_A_FILE[2:]}{file}')}" if comma else told
 
 
 @pass_context
