@@ -21,14 +21,14 @@ _CHAINED: Final = ("previous_response_id", "conversation")  # the server has wha
 @dataclass(frozen=True, slots=True)
 class GatewayTurn:
     """A turn. `question` is the place of the user's last message in what is said, `text` its words; `is_new`: the
-    request ends in it. `digest` stands for what was said up to it, without system texts. `is_named`: its client says by
-    name which of its people wrote it, who may be anybody."""
+    request ends in it. `digest` stands for what was said up to it, without system texts. `is_mixed`: its client names
+    which of its people wrote it, who may be anybody, or sends several texts, of which some may be of files."""
 
     question: int
     text: str
     is_new: bool
     digest: bytes
-    is_named: bool = False
+    is_mixed: bool = False
 
 
 def find_turn(request: GatewayRequest) -> GatewayTurn | None:
@@ -46,7 +46,8 @@ def find_turn(request: GatewayRequest) -> GatewayTurn | None:
     before = [item for item in items[: found[-1] + 1] if _role(item.value) not in _SYSTEM]
     digest = _digest(request, chained, [request.text[item.start : item.end] for item in before])
     last = items[found[-1]].value
-    return GatewayTurn(found[-1], text_of(last), found[-1] == len(items) - 1, digest, bool(last.get("name")))
+    is_mixed = bool(last.get("name")) or len(_texts_of(last)) > 1
+    return GatewayTurn(found[-1], text_of(last), found[-1] == len(items) - 1, digest, is_mixed)
 
 
 def memory_edits(
@@ -73,12 +74,16 @@ def memory_edits(
 
 def text_of(item: Mapping[str, Any]) -> str:
     """The words of a message."""
+    return "\n".join(_texts_of(item))
+
+
+def _texts_of(item: Mapping[str, Any]) -> list[str]:
     content = item.get("content")
     if is_text(content):
-        return str(content)
+        return [str(content)]
     parts = content if isinstance(content, list) else []
     texts = [each.get("text") for each in parts if isinstance(each, Mapping) and each.get("type") in _TEXTS]
-    return "\n".join(text for text in texts if isinstance(text, str) and is_text(text))
+    return [text for text in texts if isinstance(text, str) and is_text(text)]
 
 
 def _standing_edits(

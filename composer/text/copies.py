@@ -23,20 +23,23 @@ _CLOCK: Final = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?!\d)")
 _DATE: Final = re.compile(r"(?<!\d)(?:(?:19|20)\d{2}|\d{1,2}[./-]\s?\d{1,2}[./-]\s?\d{2,4})(?!\d)")
 _ITEM: Final = re.compile(r"\A\s{0,20}(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s")
 _MARKS: Final = "[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # before a line that WhatsApp exports
-# "[28.11.26, 10:32:01] Eve: text", "28/11/2026, 10:32 - Eve: text", "[10:32] <eve> text"
+# "[28.11.26, 10:32:01] Eve: text", "28/11/2026, 10:32 - Eve: text", "[10:32] <eve> text", "[10:32]Eve: text"
 _STAMPED: Final = re.compile(
     rf"\A{_MARKS}{{0,8}}(?P<opens>[\[(])?(?P<date>[\d./-]{{5,10}},?\s{{1,2}})?\d{{1,2}}:\d{{2}}(?::\d{{2}})?"
-    r"(?:\s?[ap]\.?\s?m\.?)?(?P<shuts>[\])])?(?:\s{1,2}-)?\s{1,4}(?:<[^<>\n]{1,40}>|[^\n:]{1,40}:)\s",
+    r"(?:\s?[ap]\.?\s?m\.?)?(?P<shuts>[\])])?(?:\s{1,2}-)?(?:\s{1,4}|(?<=[\])]))(?:<[^<>\n]{1,40}>|[^\n:]{1,40}:)\s",
     re.IGNORECASE,
 )
 _TIME_OF_DAY: Final = r"\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?\s?m\.?|\s?(?:uhr|uur|h))?"
-# "Eve  10:32 AM", "Eve [10:32]", "Eve \u2014 Today at 10:32", "[Monday 10:32] Eve", and "10:32" alone below a name
+# "Eve  10:32 AM", "Eve [10:32]", "Eve \u2014 Today at 10:32", "[Monday 10:32] Eve", and "10:32" alone below a name,
+# or after the emoji that Slack puts behind it
 _SPEAKER: Final = re.compile(
     r"\A\s{0,8}(?:[^\W_][^\n]{0,60}?(?:\s{2,8}|\t|\s[\u2013\u2014]\s|\s?\[)[^\n:]{0,30}" + _TIME_OF_DAY + r"\]?\s{0,8}"
     r"|\[[^\[\]\n:]{0,30}" + _TIME_OF_DAY + r"\]\s{1,4}[^\W\d_][^\n:]{0,60})\Z",
     re.IGNORECASE,
 )
-_TIME_ALONE: Final = re.compile(r"\A\s{0,8}\[?" + _TIME_OF_DAY + r"\]?\s{0,8}\Z", re.IGNORECASE)
+_TIME_ALONE: Final = re.compile(
+    r"\A\s{0,8}(?::[\w+-]{1,40}:\s{1,4})?\[?" + _TIME_OF_DAY + r"\]?\s{0,8}\Z", re.IGNORECASE
+)
 _NICK: Final = re.compile(r"\A\s{0,8}<[@+%&~]?[^\W\d_][\w.|`^{}-]{0,40}>\s{1,4}\S")  # of a line of IRC
 
 

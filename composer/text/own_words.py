@@ -30,7 +30,9 @@ _RULE: Final = re.compile(r"\A\s*([-=_*~#+\"'])\1{2,}\s*\Z")
 _NAMED_RULE: Final = re.compile(r"\A\s*[-=_]{3}[-=_]*\s*[^\W_].*[-=_]{3}\s*\Z")
 # What quotes all that follows, as on Discord, and a caption with the times at which it was said.
 _QUOTED_REST: Final = re.compile(r"\A\s*(?:(?:>|&gt;){3}\s|\d{1,2}:\d{2}(?::\d{2})?[.,]\d{3}\s-->\s)")
-_QUOTED_LINE: Final = re.compile(r"\A[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*(?:[>|\uff1e]|&gt;)")
+_QUOTED_LINE: Final = re.compile(
+    r"\A[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*(?:[>|\u2502\uff1e]|&gt;|(?:[-*+\u2022]|\d{1,3}[.)])\s{1,4}(?:>|&gt;)\s)"
+)
 _LIST_ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s")
 _TAG: Final = re.compile(
     r"<(?P<shuts>/)?(?P<name>[A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,1000})?>"
@@ -39,10 +41,12 @@ _TAG: Final = re.compile(
 _OPENING_MARKS: Final = ('"', "\u201c", "\u201e", "\u00ab")
 _CLOSING_MARKS: Final = ('"', "\u201d", "\u201c", "\u00bb")
 _LETTER: Final = re.compile(r"\A\w")
-_DOUBLE_END: Final = re.compile(r"[\"\u201d\u201c\u00bb\u00ab\u300d\u300f\u300b\uff02\u275e\n]")
-_SINGLE_END: Final = re.compile(r"(?<!\w)['\u2019]|['\u2019](?!\w)|\n")  # not the apostrophe in "don't"
+_DOUBLE_END: Final = re.compile(
+    r"[\"\u201d\u201c\u00bb\u00ab\u300d\u300f\u300b\uff63\uff02\u275e\u301e\u301f\n]|\u05f4(?!\w)"
+)
+_SINGLE_END: Final = re.compile(r"(?<!\w)['\u2019]|['\u2018\u2019](?!\w)|\n")  # not the apostrophe in "don't"
 _QUOTATION_START: Final = re.compile(
-    r"[\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300e\u300a\uff02\u275d]|(?<!\w)['\u2018]"
+    r"[\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300e\u300a\uff62\uff02\u275d\u301d]|(?<!\w)['\u2018\u201a\u05f4]"
 )
 
 
@@ -172,7 +176,7 @@ def quotations(text: str, min_words: int = 0) -> Iterator[tuple[int, int]]:
         start = opening.end()
         if opening.start() < end:
             continue  # inside the quotation before
-        if opening.group() in "'\u2018":
+        if opening.group() in "'\u2018\u201a":
             while single is not None and single.start() < start:
                 single = next(single_ends, None)
             closing, minimum = single, MIN_SINGLE_QUOTED_CHARS

@@ -164,7 +164,7 @@ class Gateway:
         asked_at = (None if memory is None else memory.begun_at) or admitted.at
 
         async def ended(call: GatewayCall) -> None:
-            if reader is None or turn is None or turn.is_named:
+            if reader is None or turn is None or turn.is_mixed:
                 return
             if call.answer.is_whole and await is_valid():
                 await self._note(reader, turn, asked_at)

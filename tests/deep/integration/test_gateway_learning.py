@@ -310,9 +310,15 @@ async def test_what_is_pasted_is_not_the_persons_own_and_what_they_say_before_it
     assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee."]
 
 
-async def test_a_message_that_says_who_wrote_it_teaches_nothing_of_the_keys_person(stage: GatewayStage) -> None:
+PARTS: Final[list[Any]] = [{"type": "text", "text": text} for text in (TEA[0]["content"], "What does she drink?")]
+
+
+@pytest.mark.parametrize("mixed", [{**TEA[0], "name": "eve"}, {"role": "user", "content": PARTS}])
+async def test_a_message_that_others_may_have_written_teaches_nothing_of_the_keys_person(
+    stage: GatewayStage, mixed: dict[str, Any]
+) -> None:
     client = await stage.client()
-    for message in ({**TEA[0], "name": "eve"}, {"role": "user", "content": "I prefer zqmilk over water."}):
+    for message in (mixed, {"role": "user", "content": [{"type": "text", "text": "I prefer zqmilk over water."}]}):
         said: list[Any] = [message]
         await client.chat.completions.create(model=MODEL, messages=said)
     await waits(stage, 1)
