@@ -7,6 +7,7 @@ was talked about for a while, the messages around a hit are as often about it as
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from composer.layers.ranking import asks_agent, sources_of, without_duplicates
@@ -55,4 +56,6 @@ async def read(
             if new and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
                 known.update(sources_of(item))
                 found.append(item)
-    return list(without_duplicates([*first, *found[:MOST_AROUND], *items[FIRST:]], query.text, agents))
+    short = list(islice(without_duplicates(found, query.text, agents), MOST_AROUND))
+    ids = {item.id for item in short}
+    return [*first, *short, *(item for item in items[FIRST:] if item.id not in ids)]
