@@ -480,3 +480,9 @@ async def test_who_tells_something_is_told_how_to_ask(told: str) -> None:
 )
 async def test_who_asks_in_vain_is_told_that_nothing_fits(asked: str) -> None:
     assert await answer(prompt(asked)) == NOTHING_REMEMBERED
+
+
+async def test_of_what_was_recalled_and_fits_as_well_the_first_is_quoted() -> None:
+    recall = "\n".join(f"- (s{n}) 2026-04-0{n} 09:00 dora (in #moves): the van is {n}" for n in range(1, 6))
+    said = quotes(await answer(prompt("where is the van?", recall=recall, working="")))
+    assert [line.split(")")[0] for line in said] == ["- (s1", "- (s2", "- (s3"]

@@ -321,7 +321,7 @@ def _first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
-    """The best quotes, best first. Ties go to the later line of the prompt."""
+    """The best quotes, best first. Ties go to the later line of the prompt; of what was recalled, to the first."""
     question_terms = set(terms(question, searched=True))
     speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
     named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
@@ -333,7 +333,9 @@ def _best(candidates: Sequence[_Candidate], question: str) -> list[_Candidate]:
     weight = {word: log(1 + (len(candidates) + 1) / (frequency[word] + 0.5)) for word in words}
     total = sum(weight[word] for word in sorted(words))
     scored = []
-    for position, candidate in enumerate(candidates):
+    recalled = reversed([each for each in candidates if each.entry.section == "RECALL"])
+    turned = [next(recalled) if each.entry.section == "RECALL" else each for each in candidates]
+    for position, candidate in enumerate(turned):
         matched = sum(weight[word] for word in sorted(words & candidate.words))
         if matched < MIN_COVERAGE * total:
             continue
