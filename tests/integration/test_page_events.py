@@ -7,12 +7,14 @@ from typing import Final
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
+from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.event_stream import HEARTBEAT
 from bot.web.metrics import Metrics
 from bot.web.pages import events
-from bot.web.pages.events import CHANGED_EVENT, RECONNECT
+from bot.web.pages.events import CHANGED_EVENT, LATER, RECONNECT
 from composer.model import Trust
 from composer.tasks.shares import Places
 from composer.visibility import Grants
@@ -180,3 +182,17 @@ async def test_open_pages_hold_places_of_their_own(
         assert watched.taken == 2
         await until(lambda: all(each.taken == 0 for each in held if each is not watched))  # none of those for requests
     await until(lambda: watched.taken == 0)
+
+
+async def test_a_page_too_many_is_told_to_ask_later(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "WATCHING_AT_ONCE", 4)
+    monkeypatch.setattr(web, "PLACE_SECONDS", 0.01)
+    served = web_app(harness.app, Metrics([]), {}, None)
+    async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        alice, bob = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob")]
+        with capture_logs() as logs:
+            async with watching(alice, "memory"), watching(alice, "memory"):
+                assert (await alice.get("/events?page=memory")).content == LATER
+                async with watching(bob, "memory") as his:
+                    assert his.text == RECONNECT
+    assert "web.failed" not in {line["event"] for line in logs}

@@ -3,6 +3,7 @@ that only to who may read what has changed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +16,7 @@ from bot.web.event_stream import EVENT_STREAM, HEARTBEAT
 from bot.web.pages.rendering import PAGE_HEADERS
 from bot.web.pages.viewer import PageRouter, SignedIn, Viewer
 from bot.web.state import WebState
+from composer.errors import Unavailable
 from composer.people.changes import Change, Heard
 from composer.visibility import EntryAccess, decidable_entries, owned_by_bearer
 
@@ -23,6 +25,7 @@ SILENT_SECONDS: Final = 15.0  # between two looks at whether somebody is still s
 PAUSE_SECONDS: Final = 0.5  # between two looks at what has changed: several changes are one event
 CHANGED_EVENT: Final = b"event: changed\ndata: \n\n"
 RECONNECT: Final = b"retry: 3000\n\n"
+LATER: Final = b"retry: 30000\n\n"  # to whom all places of theirs are taken by other pages
 router = PageRouter(EVENTS)
 
 
@@ -60,7 +63,12 @@ async def watch(request: Request, viewer: SignedIn, nexus: Nexus, page: WatchedP
 async def _events(request: Request, viewer: Viewer, nexus: WebState, page: WatchedPage) -> AsyncGenerator[bytes, None]:
     is_valid = credential_check(request, nexus.app, viewer.principal)
     loop = asyncio.get_running_loop()
-    async with nexus.watching.take():
+    async with AsyncExitStack() as held:
+        try:
+            await held.enter_async_context(nexus.watching.take())
+        except Unavailable:
+            yield LATER
+            return
         with nexus.app.changes.listening(viewer.principal.tenant_id) as heard:
             yield RECONNECT
             access, beats_at = None, loop.time() + SILENT_SECONDS
