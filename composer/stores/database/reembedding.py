@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Final
 
@@ -43,6 +43,8 @@ class PostgresReembedding:
                 )
             yield
         finally:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await connection.reset(timeout=CONNECT_TIMEOUT_SECONDS)  # unlocks now: the server notices an end later
             connection.terminate()
 
     async def status(self) -> ReembedStatus:
