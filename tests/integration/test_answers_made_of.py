@@ -124,11 +124,11 @@ async def test_while_the_embedder_does_not_answer_what_was_recalled_counts(
     embed = EmbeddingMeter.embed
 
     async def fails_for_lists(
-        meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, *, questions: bool = False
+        meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, **how: bool
     ) -> Vectors:
         if len(texts) > 1:
             raise Unavailable("The embedder does not answer.")
-        return await embed(meter, texts, account, questions=questions)
+        return await embed(meter, texts, account, **how)
 
     monkeypatch.setattr(EmbeddingMeter, "embed", fails_for_lists)
     model.says = ["Like a flower.", "There is soup."]
@@ -146,10 +146,8 @@ async def test_what_the_sources_say_is_read_while_the_model_answers_and_not_agai
     await talk(harness)
     model.gate, embed, read = asyncio.Event(), EmbeddingMeter.embed, list[str]()
 
-    async def noted(
-        meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, *, questions: bool = False
-    ) -> Vectors:
-        found = await embed(meter, texts, account, questions=questions)
+    async def noted(meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, **how: bool) -> Vectors:
+        found = await embed(meter, texts, account, **how)
         read.extend(text for text in texts if text.endswith(WEDDING))
         if read and model.gate is not None:
             model.gate.set()
