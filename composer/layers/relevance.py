@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from composer.layers.ranking import authors_named, neighbour_ids
+from composer.layers.ranking import asking_share, authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
 from composer.text.examples import examples
@@ -17,6 +17,7 @@ from composer.text.terms import STOP_WORDS, folded, tongue
 # The best candidate's cosine plus half of the share of the question's rare words that it holds. The bound cuts off nine
 # tenths of the unanswerable questions that were asked in rooms of LoCoMo and of IRC (tests/bench/relevance.py).
 MIN_FIT: Final = 0.46
+TOLD_FIT: Final = 0.23  # the same for what is told without asking anything (MADial, docs/quality.md)
 WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its cosine
 # What one line of a passage of many says is less like a question than a short text that says it.
 PASSAGE_FIT: Final = 0.1
@@ -75,6 +76,12 @@ MIN_SMALL_TALK_MARGIN: Final = 1.5  # of being like small talk over being like a
 MAX_UNASKING_CHARS: Final = 32
 MAX_SMALL_TALK_SIGNS: Final = 12  # of a text in Chinese, Japanese or Korean
 _LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_REQUESTS: Final = frozenset(
+    ["tell", "show", "find", "list", "give", "explain", "describe", "search", "look", "summarise", "summarize"]
+)
+MAX_REQUEST_WORDS: Final = (
+    3  # of a text, one of which is a verb of these where it asks for something: "please tell me \u2026"
+)
 MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter
 
 
@@ -140,7 +147,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
     asks = question.rstrip().endswith(_QUESTION_MARKS)
     asked_in = tongue(question[:MAX_RELEVANT_CHARS])
-    bound = MIN_FIT * scale - (NAMED_FIT if authors.difference(names) else 0.0)
+    least = TOLD_FIT if _tells(question) else MIN_FIT
+    bound = least * scale - (NAMED_FIT if authors.difference(names) else 0.0)
 
     def fit(candidate: Candidate) -> float:
         """Its words count together with those of its neighbours: an answer seldom repeats the words of its question.
@@ -157,6 +165,14 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         return fitting + FOREIGN_FIT if near and asks and tongue(candidate.item.text) != asked_in else fitting
 
     return any(fit(candidate) >= bound for candidate in candidates)
+
+
+def _tells(text: str) -> bool:
+    """Whether a text asks nothing, and is longer than small talk. What is known about it helps whoever answers,
+    and nobody waits for an answer that is not there."""
+    most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_UNASKING_CHARS
+    begins = _words(folded(text[:MAX_UNASKING_CHARS]))[:MAX_REQUEST_WORDS]
+    return len(text) > most and asking_share(text) == 0 and _REQUESTS.isdisjoint(begins)
 
 
 def _share(matched: int, rarities: Sequence[float]) -> float:

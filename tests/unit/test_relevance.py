@@ -194,3 +194,16 @@ def test_a_question_that_names_somebody_who_speaks_here_needs_less() -> None:
 def test_without_vectors_the_words_alone_decide() -> None:
     assert found([candidate(1, meaning=None, matched=1)], [1.0])
     assert not found([candidate(1, meaning=None, matched=0b01)], [1.0, 3.0])
+
+
+def test_what_is_told_without_asking_needs_less_in_common_unless_it_may_be_small_talk() -> None:
+    told = [candidate(1, meaning=0.3)]
+    assert found(told, [5.0], "I'm really looking forward to the evening with Anna")
+    assert found(told, [5.0], "我特别期待那天晚上我想让它变得很特别")
+    assert not found([candidate(1, meaning=0.2)], [5.0], "I'm really looking forward to the evening with Anna")
+    for short_or_asked in (
+        "what a lovely evening it was",
+        "when does the evening with Anna begin at the harbour?",
+        "please tell me when the evening with Anna begins",
+    ):
+        assert not found(told, [5.0], short_or_asked), short_or_asked
