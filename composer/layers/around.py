@@ -56,6 +56,8 @@ async def read(
             if new and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
                 known.update(sources_of(item))
                 found.append(item)
-    short = list(islice(without_duplicates(found, query.text, agents), MOST_AROUND))
+    near_ids = {item.id for item in found}
+    distinct = without_duplicates([*first, *found], query.text, agents)
+    short = list(islice((item for item in distinct if item.id in near_ids), MOST_AROUND))
     ids = {item.id for item in short}
     return [*first, *short, *(item for item in items[FIRST:] if item.id not in ids)]
