@@ -15,6 +15,7 @@ from composer.layers.semantic import Retrieval, SearchQuery, Shown
 from composer.model import Item
 from composer.ports.clock import EARLIEST
 from composer.repositories.recall import Recall
+from composer.text.dates.periods import asked_periods
 from composer.visibility import Readable
 
 FIRST: Final = 10  # items that the short messages come behind
@@ -35,8 +36,9 @@ async def read(
     now: datetime,
 ) -> list[Item]:
     """The items, best first, and behind the first of them the short messages of the same talk, those around the best
-    first, without what the prompt shows already or agents were asked. They count beside the limit of items; where that
-    is no more than FIRST, or the newest items are wanted, there are none. Each is checked again in code.
+    first, of the time that is asked for, without what the prompt shows already or agents were asked. They count beside
+    the limit of items; where that is no more than FIRST, or the newest items are wanted, there are none. Each is
+    checked again in code.
     """
     if retrieval.top_k <= FIRST or retrieval.strategy == "recent":
         return list(items)
@@ -49,11 +51,13 @@ async def read(
     known = {(message.namespace, message.external_id) for message in shown.messages}
     known.update(source for item in first for source in sources_of(item))
     agents = (*query.agents, *query.all_agents)
+    periods = asked_periods(query.text, now)
     found: list[Item] = []
     for hit in hits:
         for item in near.get(uuid.UUID(hit.id), ()):
             new = known.isdisjoint(sources_of(item)) and not asks_agent(item, agents)
-            if new and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
+            in_time = not periods or any(start <= item.at < end for start, end in periods)
+            if new and in_time and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
                 known.update(sources_of(item))
                 found.append(item)
     near_ids = {item.id for item in found}
