@@ -168,11 +168,11 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
 
 
 def _tells(text: str) -> bool:
-    """Whether a text asks nothing, and is longer than small talk. What is known about it helps whoever answers,
-    and nobody waits for an answer that is not there."""
+    """Whether a text asks nothing, and is longer than small talk and no long paste. What is known about it helps whoever
+    answers, and nobody waits for an answer that is not there."""
     most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_UNASKING_CHARS
     begins = _words(folded(text[:MAX_UNASKING_CHARS]))[:MAX_REQUEST_WORDS]
-    return len(text) > most and asking_share(text) == 0 and _REQUESTS.isdisjoint(begins)
+    return most < len(text) <= MAX_RELEVANT_CHARS and asking_share(text) == 0 and _REQUESTS.isdisjoint(begins)
 
 
 def _share(matched: int, rarities: Sequence[float]) -> float:
