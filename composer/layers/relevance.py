@@ -168,7 +168,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
 
 
 def _tells(text: str) -> bool:
-    """Whether a text asks nothing, and is longer than small talk and no long paste. What is known about it helps whoever
+    """Whether a text asks nothing, is longer than small talk and no long paste. What is known about it helps whoever
     answers, and nobody waits for an answer that is not there."""
     most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_UNASKING_CHARS
     begins = _words(folded(text[:MAX_UNASKING_CHARS]))[:MAX_REQUEST_WORDS]
