@@ -117,7 +117,7 @@ def _names_it(statement: Item, item: Item, others: Sequence[Item], question: str
     """Whether an item has a word of a statement that is neither in the question nor in what else came after that."""
     common = set(terms(statement.text)).intersection(terms(item.text))
     common.difference_update(terms(question[:MAX_RANKED_CHARS]) if common else ())
-    return bool(common and common.difference(*(terms(each.text) for each in others)))
+    return bool(common and common.difference(*(terms(each.text[:MAX_RANKED_CHARS]) for each in others)))
 
 
 def _is_short(item: Item) -> bool:

@@ -79,9 +79,7 @@ _LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00
 _REQUESTS: Final = frozenset(
     ["tell", "show", "find", "list", "give", "explain", "describe", "search", "look", "summarise", "summarize"]
 )
-MAX_REQUEST_WORDS: Final = (
-    3  # of a text, one of which is a verb of these where it asks for something: "please tell me \u2026"
-)
+MAX_REQUEST_WORDS: Final = 3  # of a text that asks for something, one of which is such a verb: "please tell me \u2026"
 MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter
 
 

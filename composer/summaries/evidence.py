@@ -81,9 +81,7 @@ def supported_text(text: str, evidence: Evidence) -> str:
             continue
         kept = list(_supported(words, evidence))
         count, left = count + len(sentences(words)), left + len(kept)
-        for label, part in groupby(
-            kept, key=itemgetter(0)
-        ):  # on lines of their own: the tier above reads whose they are
+        for label, part in groupby(kept, key=itemgetter(0)):  # a line each: the tier above reads whose they are
             said = " ".join(sentence for _, sentence in part)
             lines.append(f"{mark}{label}: {said}" if label else mark + said)
     return "\n".join(lines) if left >= MIN_KEPT * count else ""

@@ -64,13 +64,14 @@ def small_talk(text: str, own_name: Collection[str]) -> Talk | None:
     if not said:
         emoji = any(unicodedata.category(char) == "So" for char in text)
         return Talk.RIGHT if emoji and not any(char.isalnum() for char in text) else None
+    sentences, beginnings = _examples()
     parts = [part for part in (_words(each, own_name) for each in _PARTS.split(text)) if part]
-    parts = [said] if said in _sentences() else parts
-    if all(part in _sentences() for part in parts):
-        found = min((_sentences()[part] for part in parts), key=list(Talk).index)
+    parts = [said] if said in sentences else parts
+    if all(part in sentences for part in parts):
+        found = min((sentences[part] for part in parts), key=list(Talk).index)
         return None if found is Talk.NONE else found
-    begun = max((each for each in _beginnings() if said.startswith(each)), key=len, default="")
-    kind = _beginnings().get(begun, Talk.NONE)
+    begun = max((each for each in beginnings if said.startswith(each)), key=len, default="")
+    kind = beginnings.get(begun, Talk.NONE)
     if kind is Talk.REMEMBER and text.rstrip().endswith(_QUESTION) and len(begun.split()) < MIN_ASKED_WORDS:
         return None  # "remember the swallow?" asks
     return None if kind is Talk.NONE else kind
@@ -92,11 +93,3 @@ def _examples() -> tuple[Mapping[str, Talk], Mapping[str, Talk]]:
         else:
             whole[words] = Talk(kind)
     return whole, begun
-
-
-def _sentences() -> Mapping[str, Talk]:
-    return _examples()[0]
-
-
-def _beginnings() -> Mapping[str, Talk]:
-    return _examples()[1]

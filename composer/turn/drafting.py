@@ -99,7 +99,7 @@ class Drafter:
             # them is stored, except for an ephemeral question: one of somebody who opted out, which is not kept.
             await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
             assert draft.composed is not None
-            reading = self._used_sources.read(embedding_account(turn, agent, question), draft.composed.prompt)
+            reading = self._used_sources.read(embedding_account(turn, agent, question), draft.composed.prompt, question)
             draft.reading = asyncio.create_task(reading)
             delivery.on_start(turn)  # shows that a reply is being written
             await self._ask(request, turn, draft, delivery)

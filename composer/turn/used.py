@@ -18,7 +18,7 @@ from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors, WorkKi
 from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, Prompt
 from composer.text.marks import marks_in, without_marks
 from composer.text.plain_questions import QUESTION_MARKS
-from composer.text.terms import sentences
+from composer.text.terms import MAX_TONGUE_CHARS, sentences
 from composer.text.work import CLEANED_PER_READ, off_loop
 
 logger = structlog.get_logger()
@@ -56,12 +56,12 @@ class UsedSources:
     def __init__(self, embedder: MeteredEmbedder) -> None:
         self._embedder = embedder
 
-    async def read(self, account: UsageAccount, prompt: Prompt) -> SourceVectors:
-        """What the sources of a prompt say, for `find`: while the model answers there is time for it. Nothing where the
-        embedder does not answer: `find` tries again."""
+    async def read(self, account: UsageAccount, prompt: Prompt, question: Message) -> SourceVectors:
+        """What the sources of a prompt say, for `find`: while the model answers there is time for it. For an answer in
+        the language of the question. Nothing where the embedder does not answer: `find` tries again."""
         items = [item for each in prompt.sections if each.name != MESSAGE for item in each.sources]
         try:
-            return await self._vectors(account, items)
+            return await self._vectors(account, items, NOTHING_READ, asked=_asked(question))
         except (Unavailable, BudgetUsedUp):
             return NOTHING_READ
 
@@ -102,16 +102,16 @@ class UsedSources:
         retold: Mapping[str, Collection[str]],
         known: SourceVectors,
     ) -> set[str]:
-        asked = _WITHOUT_MENTION.sub(" ", question.text).strip()
+        asked = _asked(question)
         # A sentence such as "She is, from December on" says what it does together with its question.
         clauses = [clause for sentence in said for clause in _clauses(sentence)]
         texts = [*said, *clauses, *(f"{asked} {sentence}" for sentence in said), asked]
         vectors = await self._embedder.embed(texts, account, compared=True)
-        own, scale = await self._own(account, sources, known), self._embedder.scale
+        own, scale = await self._own(account, sources, known, asked), self._embedder.scale
         if not scale.compares(vectors, np.concatenate(own)):  # they are in several languages
             vectors = await self._embedder.embed(texts, account)
         if not scale.compares(vectors, np.concatenate(own)):  # the answer is in another one than all its sources
-            own = await self._own(account, sources, NOTHING_READ, compared=False)
+            own = await self._own(account, sources, NOTHING_READ)
         likeness = scale.compare(vectors, np.concatenate(own))
         borders = np.cumsum([len(each) for each in own])[:-1]
         by_source = np.stack([part.max(axis=1) for part in np.split(likeness, borders, axis=1)], axis=1)
@@ -140,28 +140,34 @@ class UsedSources:
         return found
 
     async def _own(
-        self, account: UsageAccount, sources: Sequence[Item], known: SourceVectors, *, compared: bool = True
+        self, account: UsageAccount, sources: Sequence[Item], known: SourceVectors, asked: str | None = None
     ) -> list[Vectors]:
-        read = await self._vectors(account, sources, known, compared=compared)
+        read = await self._vectors(account, sources, known, asked=asked)
         return [read[_said_by(item)] for item in sources]
 
     async def _vectors(
         self,
         account: UsageAccount,
         sources: Sequence[Item],
-        known: SourceVectors = NOTHING_READ,
+        known: SourceVectors,
         *,
-        compared: bool = True,
+        asked: str | None,
     ) -> SourceVectors:
-        """The vectors of each source, a row for each of its units; with `compared` for English answers at least."""
+        """The vectors of each source, a row for each of its units: to compare them with an answer in the language of
+        what was `asked` or of one of them; without that, with any."""
         unread = {_said_by(item): item for item in sources if _said_by(item) not in known}
         if not unread:
             return known
         chars = sum(len(item.text) + sum(map(len, item.files)) for item in unread.values())
         units = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in unread.values()])
-        vectors = await self._embedder.embed([*chain.from_iterable(units)], account, compared=compared)
+        texts = [*chain.from_iterable(units), *([asked[:MAX_TONGUE_CHARS]] if asked else [])]
+        vectors = (await self._embedder.embed(texts, account, compared=asked is not None))[: sum(map(len, units))]
         parts = np.split(vectors, np.cumsum([len(each) for each in units])[:-1])
         return {**known, **dict(zip(unread, parts, strict=True))}
+
+
+def _asked(question: Message) -> str:
+    return _WITHOUT_MENTION.sub(" ", question.text).strip()
 
 
 def _best_recalled(prompt: Prompt) -> set[str]:

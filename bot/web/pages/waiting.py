@@ -13,7 +13,7 @@ from bot.web.pages.rendering import fact_value, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.errors import NotFound
 from composer.memory.remember import MAX_STATEMENT_CHARS
-from composer.model import Trust
+from composer.model import Trust, project_namespace
 from composer.people import decisions, reviewing
 from composer.people.decisions import waiting_decisions
 from composer.people.own_memory import WAITING as WAITING_SHELF
@@ -25,7 +25,6 @@ from composer.repositories.quarantine import PendingItem
 
 WAITING: Final = "/waiting"
 SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
-SESSIONS: Final = "session:"  # begins the namespaces of sessions
 STORED: Final = "store"
 ERASED: Final = "erase"
 ACTS: Final = (STORED, ERASED, *DecisionAct)
@@ -89,7 +88,7 @@ async def show_waiting(
         if waiting.room is not None:
             place = NamedPlace("#%(room)s", "", names=(("room", waiting.room.name),))
             return Proposal(item, place, str(waiting.room.room_id), section)
-        if item.namespace.startswith(SESSIONS) and waiting.project in slugs:
+        if waiting.project in slugs and item.namespace != project_namespace(waiting.project):
             return Proposal(item, session_in(slugs[waiting.project]), "", section)
         return Proposal(item, named(item.namespace, talks, projects, owned.users), "", section)
 

@@ -2,7 +2,7 @@
 measured on 778 answers of a scripted model, with the packaged embedder."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,9 @@ import asyncpg
 import pytest
 
 from composer.memory.forget import RETRACTED
+from composer.ports.models import UsageAccount, Vectors
 from composer.settings import AgentSettings, Settings
+from composer.usage.embedding import EmbeddingMeter
 from tests.deep.unit.test_e5 import weighed
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
@@ -157,7 +159,16 @@ async def test_what_is_said_in_other_words_goes_and_other_answers_stay(
 
 
 @weighed
-async def test_an_answer_in_another_language_than_what_it_says_goes_with_it(settings: Settings, model: Model) -> None:
+async def test_an_answer_in_another_language_than_what_it_says_goes_with_it(
+    settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed, read = EmbeddingMeter.embed, list[str]()
+
+    async def noted(meter: EmbeddingMeter, texts: Sequence[str], account: UsageAccount, **how: bool) -> Vectors:
+        read.extend(texts)
+        return await embed(meter, texts, account, **how)
+
+    monkeypatch.setattr(EmbeddingMeter, "embed", noted)
     plain = settings.model_copy(
         update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern", "embedder": "multilingual"}
     )
@@ -167,5 +178,9 @@ async def test_an_answer_in_another_language_than_what_it_says_goes_with_it(sett
         for question, answer in (("wann kommt der Klempner?", FOREIGN), ("what about the printer?", OWN)):
             model.says = [answer]
             await harness.ask("bob", f"@nexus {question}", room="words")
+            assert read.count("bob: The plumber comes on Thursday and looks at the heating.") == 1, (
+                "as the question needs it"
+            )
+            read.clear()
         await harness.change("said", None)
         assert await answers(settings, "words") == [RETRACTED, OWN]
