@@ -119,6 +119,19 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
+class Reviewable:
+    """What somebody may approve: of `memories`, which the pool of a project may hold, and of `others`: facts and
+    landmarks, which are never pooled."""
+
+    memories: Readable
+    others: Readable
+
+    def of(self, kind: str) -> Readable:
+        """Where they may approve items of a kind."""
+        return self.memories if kind == "memory" else self.others
+
+
+@dataclass(frozen=True, slots=True)
 class Owned:
     """Everything that one person owns, wherever it is filed: the rows whose owner is one of `users`. For the person
     themself alone, and for whoever runs the installation on their behalf. Only this module makes one."""
@@ -515,32 +528,34 @@ def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID
     return tag
 
 
-def reviewable(access: AccessContext, *, room_admin: bool, pooled: bool) -> Readable:
+def reviewable(access: AccessContext, *, room_admin: bool) -> Reviewable:
     """What the asker may approve, and undo of others: what was written in the places that they administer.
 
     In a room that is the room's own namespace, for its admin; in a DM or a session the conversation's own, for its
     user. An admin of the project also reviews the project's namespace. A guest reviews nothing but their own DMs and
-    sessions. `pooled`: of items that a project's pool holds, which are memories. Those of a session in a project are
-    read by the project, so its admins review them, from anywhere in the project, and not the session's user; unless
-    that user may only read the project, which then reads nothing of it.
+    sessions. Memories of a session in a project are read by the project, so its admins review them, from anywhere in
+    the project, and not the session's user; unless that user may only read the project, which then reads nothing of it.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
     member = access.trust is Trust.MEMBER
     project_admin = member and project is not None and project.role is Role.ADMIN
-    own_words = not (pooled and _feeds_project(access)) or project_admin
-    own = room_admin and member if _is_room(conversation) else own_words
-    namespaces = [conversation.namespace] if own else []
+    own = room_admin and member if _is_room(conversation) else True
+    own_memories = own and (project_admin or not _feeds_project(access))
+    namespaces: list[str] = []
     sessions: list[str] = []
     if project is not None and project_admin:
         namespaces.append(project_namespace(project.id))
-        if pooled:
-            sessions += [m.namespace for m in project.members if m.kind is ConversationKind.SESSION and _is_pooled(m)]
+        sessions += [m.namespace for m in project.members if m.kind is ConversationKind.SESSION and _is_pooled(m)]
     if member and not _is_room(conversation) and (project is None or not project.isolated):
         namespaces.append(profile_namespace(access.asker))
         if _reads_own_entries(access):
             namespaces += [entries_namespace(user) for user in access.linked_users(access.asker)]
-    return _make_readable(conversation, namespaces, sessions, _readers(access))
+    memories, others = ([conversation.namespace, *namespaces] if each else namespaces for each in (own_memories, own))
+    readers = _readers(access)
+    return Reviewable(
+        _make_readable(conversation, memories, sessions, readers), _make_readable(conversation, others, (), readers)
+    )
 
 
 def reviewers(access: AccessContext, namespace: str, *, pooled: bool) -> str:
@@ -660,27 +675,32 @@ def decidable_entries(access: EntryAccess) -> Readable:
 
 def decidable_items(
     access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust, talks: Iterable[WaitingTalk] = ()
-) -> Readable:
+) -> Reviewable:
     """The same, and what waits where `reviewable` lets them decide: in those of the `rooms` that they are an admin of
     (a guest is of none), in their own DMs and sessions, and, as `pooled`, the memories of sessions of projects that
-    they are an admin of. What a project reads of their own session is for its admins."""
+    they are an admin of. Memories that a project reads of their own session are for its admins."""
     member = trust is Trust.MEMBER
     managed = [room for room in rooms if room.managed and member]
     of_rooms = readable_rooms(access, managed, trust)
-    own = [*decidable_entries(access).namespaces, *of_rooms.namespaces]
-    pooled = list[str]()
+    common = [*decidable_entries(access).namespaces, *of_rooms.namespaces]
+    if access.is_person and member:
+        common += map(profile_namespace, access.users)
+    memories, others, pooled = list(common), list(common), list[str]()
     for talk in talks if access.is_person else ():
         feeds, leads = _is_pooled(talk.member), member and talk.role is Role.ADMIN
+        if talk.own:
+            others.append(talk.member.namespace)
         if talk.own and (leads or not feeds):
-            own.append(talk.member.namespace)
+            memories.append(talk.member.namespace)
         elif not talk.own and leads and feeds:
             pooled.append(talk.member.namespace)
-    if access.is_person and member:
-        own += map(profile_namespace, access.users)
     own_readers = access.users if access.is_person else ()
-    return Readable(
-        access.tenant_id, tuple(own), tuple(pooled), of_rooms.visibilities, own_readers, of_rooms.vendor, _SEAL
-    )
+
+    def made(own: Iterable[str], pool: Iterable[str]) -> Readable:
+        visibilities, vendor = of_rooms.visibilities, of_rooms.vendor
+        return Readable(access.tenant_id, tuple(own), tuple(pool), visibilities, own_readers, vendor, _SEAL)
+
+    return Reviewable(made(memories, pooled), made(others, ()))
 
 
 def decidable_decisions(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:

@@ -7,7 +7,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, find_user, record_read
-from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, PlaceKind, valued
+from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, valued
 from bot.commands.days import named_day, with_dates
 from bot.commands.parameters import ParameterKind, UserReference
 from bot.commands.structured import short_id
@@ -21,7 +21,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.quarantine import PendingItem
 from composer.rights.table import Act
 from composer.text.masking import mask
-from composer.visibility import Readable
+from composer.visibility import Reviewable
 
 MAX_SHOWN_PENDING: Final = 50  # items in one answer
 MAX_PENDING_SHOWN_CHARS: Final = 200  # of an item
@@ -36,22 +36,18 @@ _AUTHOR: Final[parameters.Parameter[UserReference]] = parameters.user("user", "t
 _SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01 or yesterday")
 
 
-async def _reviewable(tx: Transaction, call: Call, *, pooled: bool) -> Readable:
-    """What the caller may review here, of items that a project's pool holds or of others. Raises Refused for whoever
-    administers nothing here."""
+async def _reviewable(tx: Transaction, call: Call) -> Reviewable:
+    """What the caller may review here. Raises Refused for whoever administers nothing here."""
     facts, access = await call.judge(tx), await access_context(tx, call)
-    reviewable = visibility.reviewable(access, room_admin=facts.room_admin, pooled=pooled)
-    if not reviewable.all_namespaces and not (pooled and PlaceKind.of(call.conversation) is PlaceKind.SESSION):
+    reviewable = visibility.reviewable(access, room_admin=facts.room_admin)
+    if not reviewable.others.namespaces:
         raise Refused("Only an admin of this room, or of its project, may review what others wrote here: ask one.")
     return reviewable
 
 
 async def _waiting(tx: Transaction, call: Call) -> list[PendingItem]:
-    """What waits for the caller's approval, oldest first. Facts and landmarks are never pooled."""
-    memories = await tx.quarantine.find_pending(await _reviewable(tx, call, pooled=True))
-    others = await tx.quarantine.find_pending(await _reviewable(tx, call, pooled=False))
-    found = [item for item in memories if item.kind == "memory"] + [item for item in others if item.kind != "memory"]
-    return sorted(found, key=lambda item: (item.at, item.id))
+    """What waits for the caller's approval, oldest first."""
+    return await tx.quarantine.find_pending(await _reviewable(tx, call))
 
 
 async def _pending(call: Call) -> CommandAnswer:
@@ -135,7 +131,7 @@ def _since(call: Call) -> datetime:
 
 async def _contributions(tx: Transaction, call: Call, since: datetime) -> Contributions:
     """What a user has contributed to the places that the caller may review. Nothing by somebody who does not exist."""
-    reviewable = (await _reviewable(tx, call, pooled=True)).without_pool()
+    reviewable = (await _reviewable(tx, call)).memories.without_pool()
     user = await find_user(tx, call, call.arguments[_AUTHOR])
     if user is None:
         return Contributions((), ())

@@ -17,7 +17,7 @@ from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import is_storable
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.moments import moment
-from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable
+from composer.visibility import UNKNOWN_ENTRY, EntryAccess, Readable, Reviewable
 
 DEFAULT_LISTED_ENTRIES: Final = 50
 MAX_LISTED_ENTRIES: Final = 200
@@ -112,9 +112,11 @@ async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
     tool."""
     visibility.owned_by_bearer(access)
     readable = visibility.readable_entries(access)
-    found = [item for user in access.users for item in await tx.quarantine.find_pending(readable, user)]
+    own = Reviewable(readable, readable)
+    found = [item for user in access.users for item in await tx.quarantine.find_pending(own, user)]
     if access.project is not None:
-        found += await tx.quarantine.find_pending(visibility.reviewable_entries(access))
+        for_project = visibility.reviewable_entries(access)
+        found += await tx.quarantine.find_pending(Reviewable(for_project, for_project))
     by_id = {item.id: item for item in found if item.entry is not None}
     return sorted(by_id.values(), key=lambda item: (item.at, item.id))
 

@@ -19,7 +19,7 @@ from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PENDING_KIND, PendingItem, QuarantineState
 from composer.text.repetition import words_of
 from composer.text.work import in_thread
-from composer.visibility import Readable
+from composer.visibility import Readable, Reviewable
 
 
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
@@ -114,7 +114,7 @@ async def contributions(tx: Transaction, reviewable: Readable, author: uuid.UUID
     """What one author has contributed since a time, in the places that a viewer may review."""
     return Contributions(
         tuple(await tx.quarantine.contributions(reviewable, author, since)),
-        tuple(await tx.quarantine.find_pending(reviewable, author, since)),
+        tuple(await tx.quarantine.find_pending(Reviewable(reviewable, reviewable), author, since)),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from composer.model import Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
@@ -13,7 +13,7 @@ from composer.ports.database import Row, Statements
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
-from composer.visibility import AccessTag, Readable
+from composer.visibility import AccessTag, Readable, Reviewable
 
 PENDING_KIND: Final = "pending"  # of the quarantine's rows in the lineage
 
@@ -146,24 +146,19 @@ class Quarantine:
         return {by_row[row["id"]]: QuarantineState(row["state"]) for row in rows}
 
     async def find_pending(
-        self, reviewable: Readable, author: uuid.UUID | None = None, since: datetime = EARLIEST
+        self, reviewable: Reviewable, author: uuid.UUID | None = None, since: datetime = EARLIEST
     ) -> list[PendingItem]:
-        """The items that wait for approval in the places that a viewer may review, oldest first; of pooled places,
-        memories."""
+        """The items that wait for approval in the places that a viewer may review, oldest first."""
         rows = await self._sql.fetch(
-            "quarantine_pending", **readable_parameters(reviewable), author=author, since=since
+            "quarantine_pending", **_reviewable_parameters(reviewable), author=author, since=since
         )
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
-        return [
-            item
-            for item in items
-            if reviewable.admits(item) and (item.kind == "memory" or item.namespace not in reviewable.pooled)
-        ]
+        return [item for item in items if reviewable.of(item.kind).admits(item)]
 
-    async def count(self, reviewable: Readable, decidable: Readable, at: datetime) -> int:
+    async def count(self, reviewable: Reviewable, decidable: Readable, at: datetime) -> int:
         """How many items `find_pending` finds, together with the decisions that are proposed where somebody may accept
         them (`decidable`)."""
-        reviewed = {f"reviewed_{name}": value for name, value in readable_parameters(reviewable).items()}
+        reviewed = {f"reviewed_{name}": value for name, value in _reviewable_parameters(reviewable).items()}
         found = await self._sql.fetch_value(
             "waiting_count",
             **readable_parameters(decidable),
@@ -199,6 +194,12 @@ class Quarantine:
     async def find_amendments(self, landmarks: Sequence[uuid.UUID]) -> list[uuid.UUID]:
         """The versions that have replaced these landmarks since, without these themselves."""
         return [row["id"] for row in await self._sql.fetch("landmarks_amending", ids=list(landmarks))]
+
+
+def _reviewable_parameters(reviewable: Reviewable) -> dict[str, Any]:
+    """The parameters by which a query reads what may be approved: of memories as any readable rows, and where the
+    `others` are."""
+    return {**readable_parameters(reviewable.memories), "others": list(reviewable.others.namespaces)}
 
 
 def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:

@@ -24,18 +24,18 @@ ORDER BY at DESC, id LIMIT 1
 SELECT id, state FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: quarantine_pending
--- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in. Of pooled
--- places these are memories: facts and landmarks are never pooled.
+-- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in: memories of
+-- `namespaces`, facts and landmarks of `others`.
 SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at, entry,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'shown' ORDER BY l.source_id) AS shown
 FROM quarantine
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'pending'
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[] || :others::text[]) AND state = 'pending'
+      AND namespace = ANY (CASE kind WHEN 'memory' THEN :namespaces::text[] ELSE :others::text[] END)
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
-      AND (kind = 'memory' OR NOT namespace = ANY (:pooled))
       AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
 ORDER BY at, id
 
@@ -43,10 +43,11 @@ ORDER BY at, id
 -- Count what waits for somebody: the rows that `quarantine_pending` lists (`reviewed_…`), and the proposed landmarks that
 -- `landmarks_readable` lists.
 SELECT (SELECT count(*) FROM quarantine
-        WHERE tenant_id = :tenant_id AND state = 'pending' AND namespace = ANY (:reviewed_namespaces::text[])
+        WHERE tenant_id = :tenant_id AND state = 'pending'
+              AND namespace = ANY (:reviewed_namespaces::text[] || :reviewed_others::text[])
+              AND namespace = ANY (CASE kind WHEN 'memory' THEN :reviewed_namespaces::text[] ELSE :reviewed_others::text[] END)
               AND may_read(namespace, visibility, user_id, NULL, :reviewed_pooled::text[], :reviewed_visibilities::text[],
-                  :reviewed_readers::uuid[], :reviewed_vendor)
-              AND (kind = 'memory' OR NOT namespace = ANY (:reviewed_pooled)))
+                  :reviewed_readers::uuid[], :reviewed_vendor))
        + (SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
           FROM (SELECT count(*) AS n FROM landmarks
                 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'

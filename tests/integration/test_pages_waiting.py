@@ -299,10 +299,42 @@ async def test_what_a_guest_s_session_puts_into_a_project_is_for_its_admins(
     assert "Written by guests" in shown
     [address] = decisions(shown)
     for other in (mallory, bob):
-        found = await other.page("/waiting")
-        assert address not in found
-        assert '<b class="count">' not in found
+        assert address not in await other.page("/waiting")
         assert (await other.press(f"{address}/accept")).status_code == 404
-    assert "Accepted: it is stored for apollo." in await pressed(alice, "zqcomet", "accept")
+    assert '<b class="count">' not in await bob.page("/waiting")
+    assert "Accepted: it is stored for apollo." in await pressed(alice, "zqcomet is near", "accept")
     await harness.command("alice", "/nexus project assign apollo --yes", **ROOM)
     assert "zqcomet is near" in str(await harness.compose("alice", "@nexus where is the zqcomet?", **ROOM))
+
+
+async def test_facts_and_decisions_of_a_session_in_a_project_are_for_its_person(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await harness.say("alice", "good morning", **ROOM)
+    await as_guest(harness, "good morning")
+    await harness.command("alice", "/nexus project create apollo", **DM)
+    await harness.command("alice", "/nexus project member add apollo mallory write", **DM)
+    await as_guest(harness, "/nexus project accept apollo")
+    await as_guest(harness, "/nexus project assign apollo --yes", session="ours")
+    for told in ("remember zqmoon is far", "fact set zqcomet near", "landmark add zqsun is ours", "fact set zqkey 1"):
+        await as_guest(harness, f"/nexus {told}", session="ours")
+    mallory = Person(client, await cookie_of(harness, "mallory"))
+    shown = await mallory.page("/waiting")
+    assert "3 things wait for you." in shown
+    assert '<b class="count">3</b>' in shown
+    assert "In your own DMs and sessions" in shown
+    assert len(decisions(shown)) == 3, "what the project reads is for its admins"
+    addresses = decisions(shown)
+    [of_project] = decisions(await alice.page("/waiting"))
+    assert of_project not in addresses
+    for address in addresses:
+        for act in ("accept", "reject", "amend"):
+            assert (await alice.press(f"{address}/{act}", text="zqstolen")).status_code == 404
+    assert "Accepted: it is in your memory." in await pressed(mallory, "zqcomet = near", "accept")
+    await pressed(mallory, "zqsun", "amend", text="zqsun is far")
+    await pressed(mallory, "zqkey", "reject")
+    memory = await mallory.page("/memory")
+    assert "zqcomet" in memory
+    assert "zqsun is far" in memory
+    assert "zqkey" not in memory
+    assert decisions(await mallory.page("/waiting")) == []

@@ -33,7 +33,7 @@ from composer.ports.clock import EARLIEST
 from composer.ports.database import Statements
 from composer.repositories.database import Transaction
 from composer.repositories.recall import Candidate, episode_id_of
-from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable
+from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable, Reviewable
 from tests.support.databases import run_sql
 from tests.support.harness import AppHarness
 from tests.support.program import ROOT
@@ -140,7 +140,7 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "facts of a prompt": of_a_prompt.facts,
             "landmarks of a prompt": of_a_prompt.landmarks,
             "superseded": await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW),
-            "pending": await tx.quarantine.find_pending(scene.readable),
+            "pending": await tx.quarantine.find_pending(Reviewable(scene.readable, scene.readable.without_pool())),
             "contributions": await tx.quarantine.contributions(scene.readable, scene.viewer, EARLIEST),
             "sources": await tx.explanations.find_readable(scene.readable, ROW_IDS),
             "around a message": [
@@ -315,7 +315,7 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
         shown["semantic"] = await semantic.read(tx.recall, own, query, Shown(), Retrieval(top_k=LIMIT), NOW)
         found = await structured.read(tx.structured, own, NOW)
         shown |= {"facts": found.facts, "landmarks": found.landmarks}
-        shown["pending"] = await tx.quarantine.find_pending(own)
+        shown["pending"] = await tx.quarantine.find_pending(Reviewable(own, own.without_pool()))
         shown["messages of sources"] = await tx.explanations.addresses(own, MESSAGE_IDS, 3)
     harness.clock.set(NOW)
     commands = ("fact list", "fact get key", "fact history key", "landmark list --retired", "history budget")

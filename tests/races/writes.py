@@ -192,7 +192,7 @@ async def _approve(stage: Stage) -> None:
     async with harness.app.database.transaction(tenant, "alone") as tx:
         access = await tx.conversations.access_context(room, alice, Trust.MEMBER)
         assert access is not None
-        reviewable = visibility.reviewable(access, room_admin=True, pooled=True)
+        reviewable = visibility.reviewable(access, room_admin=True)
         for item in await tx.quarantine.find_pending(reviewable):
             await approve(tx, item, harness.clock.now())
 

@@ -37,8 +37,10 @@ SESSIONS = ("session:bob",)  # of the project's members; see POOL
 def reviewed(
     conversation: Conversation, *, pooled: bool, admin: bool = False, **facts: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The namespaces and the pooled ones that alice reviews, as an admin of the room or not."""
-    found = reviewable(access(conversation, **facts), room_admin=admin, pooled=pooled)
+    """The namespaces and the pooled ones in which alice reviews what may be `pooled` (memories) or may not, as an admin
+    of the room or not."""
+    both = reviewable(access(conversation, **facts), room_admin=admin)
+    found = both.of("memory" if pooled else "fact")
     return found.namespaces, found.pooled
 
 
@@ -118,15 +120,21 @@ def test_who_was_removed_from_a_project_reviews_their_session_as_if_it_were_in_n
 
 def test_whoever_is_not_in_a_private_room_reviews_nothing_there() -> None:
     with pytest.raises(NotFound):
-        reviewable(access(BOARD, joined=False), room_admin=True, pooled=True)
+        reviewable(access(BOARD, joined=False), room_admin=True)
 
 
 def on_waiting(
-    member: PoolMember, role: Role | None, *, own: bool, trust: Trust = Trust.MEMBER, vendor: str = EVERY_VENDOR
+    member: PoolMember,
+    role: Role | None,
+    *,
+    own: bool,
+    trust: Trust = Trust.MEMBER,
+    vendor: str = EVERY_VENDOR,
+    kind: str = "memory",
 ) -> tuple[bool, bool]:
     """Whether alice decides on her page about what waits in a DM or session, and whether as a part of a pool."""
     talk = WaitingTalk(member, own, PROJECT, role)
-    found = decidable_items(EntryAccess(WORK.tenant_id, ALICE, vendor, frozenset()), (), trust, (talk,))
+    found = decidable_items(EntryAccess(WORK.tenant_id, ALICE, vendor, frozenset()), (), trust, (talk,)).of(kind)
     return member.namespace in found.all_namespaces, member.namespace in found.pooled
 
 
@@ -142,6 +150,9 @@ def test_on_a_page_one_decides_where_one_does_in_the_chat(role: Role | None, tru
             False,
         )
         assert on_waiting(session, role, own=False, trust=trust) == (leads and feeds, leads and feeds)
+        for kind in ("fact", "landmark"):
+            assert on_waiting(session, owner, own=True, trust=trust, kind=kind) == (True, False)
+            assert on_waiting(session, role, own=False, trust=trust, kind=kind) == (False, False)
     dm = PoolMember(DM.namespace, DM.kind, private=True, pooled=False)
     assert on_waiting(dm, role, own=True, trust=trust) == (True, False)
     assert on_waiting(dm, role, own=True, trust=trust, vendor="claude") == (False, False)

@@ -27,7 +27,16 @@ from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
 from composer.turn import memberships
 from composer.turn.memberships import ChatAccount, Memberships
-from composer.visibility import AccessContext, AccessTag, JoinedRoom, PoolMember, ProjectFacts, Readable, WriteScope
+from composer.visibility import (
+    AccessContext,
+    AccessTag,
+    JoinedRoom,
+    PoolMember,
+    ProjectFacts,
+    Readable,
+    Reviewable,
+    WriteScope,
+)
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product
@@ -197,7 +206,7 @@ def _of_the_organisation_as(**changes: Any) -> Callable[[Patch], None]:
 def _guests_review_rooms(patch: Patch) -> None:
     original = visibility.reviewable
 
-    def reviewable(access: AccessContext, **facts: bool) -> Readable:
+    def reviewable(access: AccessContext, **facts: bool) -> Reviewable:
         return original(replace(access, trust=Trust.MEMBER), **facts)
 
     patch.setattr(visibility, "reviewable", reviewable)
