@@ -180,7 +180,7 @@ def test_every_read_that_takes_a_readable_is_asked_or_listed() -> None:
         f"{name}.{method}"
         for name in repositories
         for method, function in inspect.getmembers(type(getattr(nothing, name)), inspect.isfunction)
-        if any(each.annotation is Readable for each in inspect.signature(function).parameters.values())
+        if any(each.annotation in (Readable, Reviewable) for each in inspect.signature(function).parameters.values())
     }
     asked = {".".join(found) for found in re.findall(r"tx\.(\w+)\.(\w+)\(", inspect.getsource(_everything_read))}
     assert len(reads) > 20
