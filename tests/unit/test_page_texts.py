@@ -14,6 +14,7 @@ from bot.web import operating
 from bot.web.oauth import consent
 from bot.web.pages import rendering
 from bot.web.routes import login, oauth, openid
+from composer.layers import structured
 from composer.operations import health
 from composer.people import places, readers
 from composer.prompt import borders
@@ -121,6 +122,25 @@ def _of_origins() -> Iterator[str]:
     yield from ("from another conversation of project %(1)s", explanation.UPLOADED.format(who="%(1)s"))
 
 
+def _of_quotes() -> Iterator[str]:
+    """What stands in brackets about facts and decisions that answers quote."""
+    tree = ast.parse(Path(structured.__file__).read_text(encoding="utf-8"))
+    [named] = (
+        each
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and each.name == structured.fact_subject.__name__
+    )
+    for node in ast.walk(named):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
+            called = node.value
+            assert isinstance(called.func, ast.Attribute)
+            for text in (*getattr(called.func.value, "values", ()), called.args[1]):
+                yield ast.literal_eval(text)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            yield from told_texts(node.value)
+    yield from ("proposed", *(f"conflicts with another value, {each} is newer" for each in ("this", "that")))
+
+
 def _of_answers() -> Iterator[str]:
     """What an agent without a model answers, besides what it quotes."""
     yield from (offline_model.QUOTING, offline_model.NOTHING_REMEMBERED, offline_model.HELLO.format(name="%(1)s"))
@@ -148,6 +168,7 @@ def texts() -> list[str | tuple[str, str]]:
                 *_of_plain_pages(),
                 *_of_answers(),
                 *_of_origins(),
+                *_of_quotes(),
                 *sentences(),
             )
         )

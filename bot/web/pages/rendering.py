@@ -28,7 +28,8 @@ from markupsafe import Markup
 
 from bot.web.credentials import only_cookie
 from bot.web.pages.assets import address_of
-from bot.web.pages.sources import cards_of, fact_in_words, with_links
+from bot.web.pages.quoted import quoted_decision, quoted_fact
+from bot.web.pages.sources import cards_of, with_links
 from composer.people.places import NamedPlace
 from composer.text.file_kinds import file_kind
 from composer.text.offline import OFFLINE
@@ -229,6 +230,7 @@ def _environment() -> Environment:
         "told": sentence_told,
         "origin_told": origin_told,
         "offline_told": answer_told,
+        "fact_told": fact_told,
         "called": place_called,
         "read_by": place_read_by,
     }
@@ -377,15 +379,39 @@ def answer_told(context: Context, answer: str) -> str:
         return language.told(answer)
     if OFFLINE not in answer:
         return answer
-    *lines, rest = answer.split("\n", MAX_OFFLINE_LINES)
-    return "\n".join((*(_offline_line(language, line) for line in lines), _offline_line(language, rest)))
+    return "\n".join(_offline_line(context, language, line) for line in answer.split("\n", MAX_OFFLINE_LINES))
 
 
-def _offline_line(language: Language, line: str) -> str:
+def _offline_line(context: Context, language: Language, line: str) -> str:
     """A line of such an answer. What is no message is quoted there under the name of its section."""
     if line.startswith(_QUOTED_FACT):
-        return f"- {fact_in_words(line.removeprefix(_QUOTED_FACT))}"
-    return f"- {line.removeprefix(_QUOTED_DECISION)}" if line.startswith(_QUOTED_DECISION) else language.told(line)
+        return f"- {fact_told(context, line.removeprefix(_QUOTED_FACT))}"
+    if line.startswith(_QUOTED_DECISION):
+        return f"- {_decision_told(context, line.removeprefix(_QUOTED_DECISION))}"
+    return language.told(line)
+
+
+@pass_context
+def fact_told(context: Context, line: str) -> str:
+    """A fact as prompts have it, with what stands in brackets in the reader's language, and its day."""
+    language, dates, fact = context.resolve("language"), context.resolve("dates"), quoted_fact(line)
+    assert isinstance(language, Language)
+    if fact.day is None:
+        return fact.words
+    assert isinstance(dates, Dates)
+    about = f"{language.told(fact.subject)}; {fact.author}, {dates.of_date(fact.day)}"
+    return f"{fact.words} ({'; '.join(filter(None, (about, language.told(fact.conflict))))})"
+
+
+def _decision_told(context: Context, line: str) -> str:
+    language, dates, decision = context.resolve("language"), context.resolve("dates"), quoted_decision(line)
+    assert isinstance(language, Language)
+    if decision.day is None:
+        return decision.words
+    assert isinstance(dates, Dates)
+    proposed = language.told("proposed") if decision.proposed else ""
+    about = ", ".join(filter(None, (proposed, origin_told(context, decision.origin))))
+    return f"{dates.of_date(decision.day)}, {decision.author}{f' ({about})' if about else ''}: {decision.words}"
 
 
 @pass_context

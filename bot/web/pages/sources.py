@@ -1,6 +1,5 @@
 """The sources of an answer as cards: who said what, when and where; and the marks in its text as links to them."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,18 +24,6 @@ class SourceCard:
     cited: bool
 
 
-def fact_in_words(line: str) -> str:
-    """A fact as prompts have it, `key = "value"` and what follows, with a text as people write it: without quotes."""
-    key, sign, rest = line.partition(" = ")
-    if not rest.startswith('"'):
-        return line
-    try:
-        value, end = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
-        return line  # it was cut
-    return f"{key}{sign}{value}{rest[end:]}"
-
-
 def cards_of(view: TurnView | None) -> Sequence[SourceCard]:
     """The sources of an answer, those that it cites first."""
     return [] if view is None else [_card(each) for each in sorted(view.sources, key=lambda each: not each.cited)]
@@ -55,7 +42,5 @@ def with_links(answer: str) -> str:
 
 
 def _card(source: ExplainedSource) -> SourceCard:
-    said = fact_in_words(source.said) if source.kind == "fact" else source.said
-    return SourceCard(
-        source.mark.removeprefix("s"), source.kind, source.at, source.who, source.came_from, said, source.cited
-    )
+    mark = source.mark.removeprefix("s")
+    return SourceCard(mark, source.kind, source.at, source.who, source.came_from, source.said, source.cited)
