@@ -8,11 +8,14 @@ braces in an example stands for any words, and a [word] in brackets for others o
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 NONE: Final = "none"
 SMOOTHING: Final = 0.3
@@ -26,12 +29,12 @@ _LENGTHS: Final = (2, 3, 4)
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """How often each part of a word is in the examples of a kind, how many parts there are, the sentences without what
-    stands for other words, the kinds of those that have no braces by their words, and all words of a kind."""
+    """How much each part of a word speaks for each of the kinds: the logarithm of how much likelier it is in their
+    examples than in those of none; the sentences without what stands for other words, the kinds of those that have no
+    braces by their words, and all words of a kind."""
 
-    parts: dict[str, Counter[str]]
-    totals: dict[str, int]
-    distinct: int
+    parts: dict[str, int]  # their rows
+    weights: NDArray[np.float64]  # shape (parts, kinds but none)
     sentences: tuple[tuple[str, str], ...]  # (kind, sentence)
     kinds: dict[str, str]
     words: dict[str, frozenset[str]]
@@ -47,16 +50,11 @@ class Examples:
     def margins(self, sentence: str, prior: float = 0.0) -> dict[str, float]:
         """By kind, how much likelier a sentence is of it than of none: the logarithm, less `prior`, by the root of the
         number of known parts. Empty where no part is known."""
-        known = [part for part in set(_parts(sentence)) if any(part in each for each in self.parts.values())]
+        known = [self.parts[part] for part in set(_parts(sentence)) if part in self.parts]
         if not known:
             return {}
-
-        def likelihood(kind: str) -> float:
-            counts, total = self.parts[kind], self.totals[kind]
-            return sum(math.log((counts[part] + SMOOTHING) / (total + SMOOTHING * self.distinct)) for part in known)
-
-        none = likelihood(NONE) + prior
-        return {kind: (likelihood(kind) - none) / math.sqrt(len(known)) for kind in self.parts if kind != NONE}
+        margins = (self.weights[known].sum(axis=0) - prior) / math.sqrt(len(known))
+        return dict(zip((kind for kind in self.words if kind != NONE), margins.tolist(), strict=True))
 
 
 @cache
@@ -67,17 +65,26 @@ def examples(name: str, against: str = "") -> Examples:
     own = {_plain(sentence) for _, _, sentence in read}
     others = ((language, sentence) for _, language, sentence in _lines(against) if _plain(sentence) not in own)
     read += [[NONE, language, sentence] for language, sentence in others]
-    parts: dict[str, Counter[str]] = {NONE: Counter()}
+    counts: dict[str, Counter[str]] = {NONE: Counter()}
     for kind, _, sentence in read:
-        parts.setdefault(kind, Counter()).update(set(_parts(_BRACKETS.sub("", _BRACES.sub(" ", sentence)))))
-    distinct = len({part for each in parts.values() for part in each})
-    totals = {kind: sum(each.values()) for kind, each in parts.items()}
+        counts.setdefault(kind, Counter()).update(set(_parts(_BRACKETS.sub("", _BRACES.sub(" ", sentence)))))
+    parts = {part: row for row, part in enumerate({part: None for each in counts.values() for part in each})}
+    likelihoods = {kind: _likelihoods(of_kind, parts) for kind, of_kind in counts.items()}
+    none = likelihoods.pop(NONE)
+    weights = np.stack([each - none for each in likelihoods.values()], axis=1)
     sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
     words = {
-        of: frozenset(word for kind, _, text in read if kind == of for word in _plain(text).split()) for of in parts
+        of: frozenset(word for kind, _, text in read if kind == of for word in _plain(text).split()) for of in counts
     }
-    return Examples(parts, totals, distinct, sentences, kinds, words)
+    return Examples(parts, weights, sentences, kinds, words)
+
+
+def _likelihoods(counts: Counter[str], parts: Iterable[str]) -> NDArray[np.float64]:
+    """The logarithm of how likely each of all parts is in the examples of a kind, in the order of `parts`."""
+    smoothed = np.array([counts[part] for part in parts], dtype=np.float64) + SMOOTHING
+    likelihoods: NDArray[np.float64] = np.log(smoothed / smoothed.sum())
+    return likelihoods
 
 
 def _lines(name: str) -> list[list[str]]:

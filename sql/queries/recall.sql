@@ -15,8 +15,8 @@
 -- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
 -- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
 -- to Berlin"). So of the best six by meaning, apart from questions and what an agent said, the one that the question's
--- words speak for most is looked up in turn: of the rows after it, the best few by the sum of their similarities to it
--- and to the question.
+-- words speak for most is looked up in turn: of the rows after it among those nearest by signs, the best few by the sum of
+-- their similarities to it and to the question.
 -- `likeness` is this sum, for the statement `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
@@ -42,24 +42,27 @@ WITH excluded AS MATERIALIZED (
               :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
           AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
+), nearest_by_signs AS MATERIALIZED (
+    SELECT id, part, user_id, at, signature, magnitude FROM (
+        SELECT id, part, user_id, at, signature, magnitude,
+               bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
+        FROM recall_index
+        WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+              AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+                  :readers::uuid[], :vendor, :rooms::text[])
+              AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
+              AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
+              AND EXISTS (SELECT FROM question)
+        ORDER BY distance, id, part
+        LIMIT (SELECT greatest(1000, items / 15) FROM scope) + (SELECT items FROM excluded)
+    ) AS nearest
+    WHERE id NOT IN (SELECT unnest(:exclude::uuid[]))
+    ORDER BY distance, id, part
+    LIMIT (SELECT greatest(1000, items / 15) FROM scope)
 ), nearest AS (
     SELECT id, part FROM (
-        SELECT id, part, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
-            SELECT id, part, signature, magnitude,
-                   bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
-            FROM recall_index
-            WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-                  AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-                      :readers::uuid[], :vendor, :rooms::text[])
-                  AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
-                  AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[]))
-                  AND EXISTS (SELECT FROM question)
-            ORDER BY distance, id, part
-            LIMIT (SELECT greatest(1000, items / 15) FROM scope) + (SELECT items FROM excluded)
-        ) AS nearest_by_signs
-        WHERE id NOT IN (SELECT unnest(:exclude::uuid[]))
-        ORDER BY distance, id, part
-        LIMIT (SELECT greatest(1000, items / 15) FROM scope)
+        SELECT id, part, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude
+        FROM nearest_by_signs
     ) AS nearest_by_signs
     ORDER BY 2 * bit_count(differs & (SELECT lower_bits FROM question))
              + 4 * bit_count(differs & (SELECT higher_bits FROM question))
@@ -197,21 +200,15 @@ WITH excluded AS MATERIALIZED (
                 SELECT id, part, user_id = statement.user_id AS own,
                        bit_count(signature # statement.signature)
                        - CASE WHEN user_id = statement.user_id THEN 20 ELSE 0 END AS distance
-                FROM recall_index
-                WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-                      AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-                          :readers::uuid[], :vendor, :rooms::text[])
-                      AND at > statement.at AND at <= :until AND (expires_at IS NULL OR expires_at > :now)
-                      AND (:authors::uuid[] IS NULL OR user_id = ANY (:authors::uuid[])) AND signature IS NOT NULL
+                FROM nearest_by_signs WHERE at > statement.at
                 ORDER BY distance, id, part
-                LIMIT 40 + (SELECT items FROM excluded)
+                LIMIT 40
             ) AS near
             CROSS JOIN LATERAL (
                 SELECT id, part, 2 - (embedding <=> statement.embedding)
                                    - (embedding <=> (SELECT vector FROM question)) AS likeness
                 FROM recall_index WHERE tenant_id = :tenant_id AND id = near.id AND part = near.part OFFSET 0
             ) AS r
-            WHERE near.id <> ALL (:exclude::uuid[])
             ORDER BY likeness + CASE WHEN near.own THEN 0.3 ELSE 0 END DESC, id, part
             LIMIT 10
         ) AS passage
