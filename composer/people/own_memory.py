@@ -18,6 +18,7 @@ from composer.people.projection import in_two_dimensions
 from composer.people.readers import WhoReads, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
+from composer.repositories.ordering import Order
 from composer.repositories.own_data import OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
@@ -31,6 +32,9 @@ WAITING: Final = "waiting"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
+# The latest memories of an account, through which a page of a list looks and which are counted: of all 100,000 that
+# somebody may have, a list takes four times as long.
+MAX_READ: Final = 20_000
 MAX_MAPPED: Final = 1_000  # on a page: of twice as many the points lie upon each other, and it takes twice as long
 MAPPED_CHARS: Final = 120
 # Labels of what may be a memory and a landmark.
@@ -56,7 +60,7 @@ class PlacedItem:
 class OwnTotals:
     """How many items are on each shelf, in the trash and wait, and how many of those on shelves each tool and each
     person wrote, have each tag, and are filed in each place and each project: those with most first. `named`: the
-    places by their names."""
+    places by their names. `at_least`: the latest `MAX_READ` memories were counted, and there are more."""
 
     shelves: Mapping[str, int]
     tools: Mapping[str, int]
@@ -65,6 +69,7 @@ class OwnTotals:
     places: Mapping[str, int]
     projects: Mapping[str, int]
     named: Mapping[str, NamedPlace]
+    at_least: bool
 
     @property
     def all(self) -> int:
@@ -74,11 +79,13 @@ class OwnTotals:
 
 @dataclass(frozen=True, slots=True)
 class OwnItems:
-    """A page of items. `next`: where the following page begins (None: there is none). `totals`: if they
-    were asked for."""
+    """A page of items. `next`: where the following page begins (None: there is none); a page before it holds few items,
+    or none, where few of the memories that it looks through fit, at `most` so many. `totals`: if they were asked
+    for."""
 
     items: Sequence[PlacedItem]
     next: str | None
+    most: int
     totals: OwnTotals | None = None
 
 
@@ -131,30 +138,41 @@ async def own_items(
     *,
     with_totals: bool = False,
 ) -> OwnItems:
-    """A page of the person's items, in the order that is wanted; `with_totals`: and how much they have. Raises BadInput
-    for a cursor that no page gave."""
+    """A page of the person's items, in the order that is wanted; `with_totals`: and how much they have. Newest first, a
+    page looks through `MAX_READ` memories of an account and leaves the others to the next. Raises BadInput for a cursor
+    that no page gave."""
     if cursor is not None:
         wanted = replace(wanted, after=read_cursor(cursor, wanted.order))
-    found = await tx.own_data.memory(owned, wanted, limit + 1, now)
-    page, labels = found[:limit], await tx.own_data.labels(owned, MAX_LABELS, now) if with_totals else ()
+    found = await tx.own_data.memory(owned, wanted, limit + 1, now, most=MAX_READ)
+    labels = await tx.own_data.labels(owned, MAX_LABELS, now, most=MAX_READ) if with_totals else ()
+    page, ends_at = found[:limit], None
+    if len(found) > limit:
+        ends_at = page[-1].sorted_at, page[-1].id
+    elif wanted.order is Order.NEWEST and (not with_totals or _has_more(labels)):
+        ends_at = await tx.own_data.read_to(owned, wanted, MAX_READ)
+        page = [item for item in page if ends_at is None or (item.at, item.id) >= ends_at]
     places = sorted({*(item.namespace for item in page), *_labelled(labels)})
     names = await _namespaces(tx, owned, places, presence)
-    last = page[-1] if len(found) > limit else None
     return OwnItems(
         [PlacedItem(item, names[item.namespace]) for item in page],
-        None if last is None else cursor_of(last.sorted_at, last.id, wanted.order),
+        None if ends_at is None else cursor_of(*ends_at, wanted.order),
+        MAX_READ,
         _totals(labels, names) if with_totals else None,
     )
 
 
 async def own_totals(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> OwnTotals:
     """How much the person has."""
-    labels = await tx.own_data.labels(owned, MAX_LABELS, now)
+    labels = await tx.own_data.labels(owned, MAX_LABELS, now, most=MAX_READ)
     return _totals(labels, await _namespaces(tx, owned, _labelled(labels), presence))
 
 
 def _labelled(labels: Sequence[OwnLabel]) -> Sequence[str]:
     return [each.value for each in labels if each.label == "namespace"]
+
+
+def _has_more(labels: Sequence[OwnLabel]) -> bool:
+    return any(each.label == "more" for each in labels)
 
 
 def _totals(labels: Sequence[OwnLabel], names: Mapping[str, NamedPlace]) -> OwnTotals:
@@ -177,6 +195,7 @@ def _totals(labels: Sequence[OwnLabel], names: Mapping[str, NamedPlace]) -> OwnT
         dict(places.most_common()),
         dict(projects.most_common()),
         known,
+        _has_more(labels),
     )
 
 

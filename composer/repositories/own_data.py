@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
@@ -17,6 +17,7 @@ from composer.visibility import Owned, may_enter_room
 OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
+LEAST_ID: Final = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ class OwnFilter:
 @dataclass(frozen=True, slots=True)
 class OwnLabel:
     """How many items have a label: are on a `shelf` (`trash` is the trash), were written by a `tool` or an `author`,
-    are filed in a `namespace`, or have a `tag`. `value` says which."""
+    are filed in a `namespace`, or have a `tag`. `value` says which. `more`: there may be memories that were not
+    counted."""
 
     label: str
     value: str
@@ -181,15 +183,26 @@ class OwnData:
         """How much of each kind is filed where."""
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
-    async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
-        """The person's current and pending items that are wanted, in the order that is."""
-        fitting, order = _fitting(owned, wanted, now), wanted.order.parameters(wanted.after)
+    async def memory(
+        self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime, *, most: int | None = None
+    ) -> list[OwnItem]:
+        """The person's current and pending items that are wanted, in the order that is. `most`: how many memories of
+        an account are looked through for them, newest first (None, and in another order: all); what is older than
+        `read_to` may be incomplete."""
+        fitting = _fitting(owned, wanted, now)
         if wanted.order is Order.NEWEST:  # as their index has them
-            after = {"after_at": order["after_at"], "after_id": order["after_id"]}
-            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting, **after, limit=limit)
+            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting | {"most": most}, limit=limit)
         else:
+            order = wanted.order.parameters(wanted.after)
             found = await self._sql.fetch_as(OwnItem, "own_memory_sorted", **fitting, **order, limit=limit)
         return [item for item in found if owned.admits(item.user_id)]
+
+    async def read_to(self, owned: Owned, wanted: OwnFilter, most: int) -> tuple[datetime, uuid.UUID] | None:
+        """The time and the id of the memory up to which `memory` looked through as many, newest first; None: through
+        all."""
+        ids = {"user_ids": list(owned.users)}
+        row = await self._sql.fetch_one("own_memory_read_to", **ids, **_reach(wanted), most=most)
+        return None if row is None else (row["at"], row["id"])
 
     async def of_id(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
         """The person's items whose ids begin with some hexadecimal digits: current and pending ones, then those in the
@@ -210,26 +223,14 @@ class OwnData:
 
     async def namespaces(self, owned: Owned, now: datetime) -> list[str]:
         """Where the person's current items are filed."""
-        rows = await self._sql.fetch(
-            "own_memory_namespaces",
-            user_ids=list(owned.users),
-            now=now,
-            lifetime=PROPOSAL_LIFETIME,
-            twins=False,
-        )
+        rows = await self._sql.fetch("own_memory_namespaces", **_rows(owned, OwnFilter(), now))
         return [row["namespace"] for row in rows]
 
-    async def labels(self, owned: Owned, limit: int, now: datetime) -> list[OwnLabel]:
-        """How many items the person has with each label: of one kind of labels at most `limit`, those with most."""
-        return await self._sql.fetch_as(
-            OwnLabel,
-            "own_memory_labels",
-            user_ids=list(owned.users),
-            limit=limit,
-            now=now,
-            lifetime=PROPOSAL_LIFETIME,
-            twins=False,
-        )
+    async def labels(self, owned: Owned, limit: int, now: datetime, *, most: int) -> list[OwnLabel]:
+        """How many items the person has with each label: of one kind of labels at most `limit`, those with most. Of the
+        memories of an account the latest `most` are counted."""
+        rows = _rows(owned, OwnFilter(), now) | {"most": most}
+        return await self._sql.fetch_as(OwnLabel, "own_memory_labels", **rows, limit=limit)
 
     async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:
         """The landmarks of the person that one of their memories is listed for: a decision has the words of both."""
@@ -307,30 +308,40 @@ class OwnData:
         return [row for row in rows if owned.admits(row["user_id"])]
 
 
+def _reach(wanted: OwnFilter) -> dict[str, Any]:
+    """Between which times the items are: no more of the memories is read than what comes `after` an item."""
+    since, until, until_id = wanted.since or EARLIEST, wanted.until or LATEST, LEAST_ID
+    if wanted.after is not None and wanted.order is Order.NEWEST and wanted.after[0] < until:
+        until, until_id = wanted.after
+    if wanted.after is not None and wanted.order is Order.OLDEST:
+        since = max(since, wanted.after[0])
+    return {"since": since, "until": until, "until_id": until_id}
+
+
+def _rows(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
+    """The parameters of `own_memory_rows`."""
+    return _reach(wanted) | {
+        "user_ids": list(owned.users),
+        "memories": wanted.shelf != "waiting",  # which no memory is on
+        "most": None,
+        "now": now,
+        "lifetime": PROPOSAL_LIFETIME,
+        "twins": False,
+    }
+
+
 def _fitting(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
-    """The parameters of `own_memory_fitting`. No more of the memories is read than what comes `after` an item."""
+    """The parameters of `own_memory_fitting`."""
 
     def of(values: tuple[str, ...] | None) -> list[str] | None:
         return None if values is None else list(values)
 
-    since, until = wanted.since or EARLIEST, wanted.until or LATEST
-    if wanted.after is not None and wanted.order is Order.NEWEST:
-        until = min(until, wanted.after[0] + timedelta(microseconds=1))
-    if wanted.after is not None and wanted.order is Order.OLDEST:
-        since = max(since, wanted.after[0])
-    return {
-        "user_ids": list(owned.users),
+    return _rows(owned, wanted, now) | {
         "shelf": wanted.shelf,
         "origins": of(wanted.origins),
         "authors": of(wanted.authors),
         "namespaces": of(wanted.namespaces),
         "tags": of(wanted.tags or None),
         "patterns": [pattern_of(word) for word in wanted.words],
-        "memories": wanted.shelf != "waiting",  # which no memory is on
-        "since": since,
-        "until": until,
         "trashed": wanted.trashed,
-        "now": now,
-        "lifetime": PROPOSAL_LIFETIME,
-        "twins": False,
     }

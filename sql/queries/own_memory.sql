@@ -47,34 +47,35 @@ FROM quarantine
 WHERE tenant_id = :tenant_id AND user_id = owner.id AND state = 'pending'
 
 -- part: own_memory_rows
--- The items of an account (`owner`) of a person, also those in the trash, the memories of them (`memories`: if any are wanted)
--- written since a time and before another one. Memories are read latest first, by their index, whatever else is asked of them
--- (OFFSET 0): the plan that is kept for all filters would read all of somebody's to list the latest.
+-- The items of an account (`owner`) of a person, also those in the trash; of the memories (`memories`: if any are wanted) those
+-- written since a time and before another one, or then and of a lesser id, and of these the latest `most` (NULL: all).
+-- Memories are read latest first, by their index, whatever else is asked of them (LIMIT, also without a number): the plan
+-- that is kept for all filters would read all of somebody's, in the order of their ids, to list the latest.
 (SELECT {{own_memory_memory}}
 FROM (
     SELECT * FROM memories
     WHERE :memories::boolean AND tenant_id = :tenant_id AND user_id = owner.id
-          AND created_at >= :since::timestamptz AND created_at < :until::timestamptz
+          AND created_at >= :since::timestamptz AND (created_at, id) < (:until::timestamptz, :until_id::uuid)
     ORDER BY created_at DESC, id DESC
-    OFFSET 0
+    LIMIT :most::bigint
 ) AS memories
 WHERE superseded_by IS NULL AND merged_into IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at DESC, id DESC)
 UNION ALL
 {{own_memory_others}}
 
--- part: own_memory_all
--- All of them, in no order: what counts everything needs none, and the index of the latest takes longer for it.
-(SELECT {{own_memory_memory}}
-FROM memories
-WHERE tenant_id = :tenant_id AND user_id = owner.id AND superseded_by IS NULL AND merged_into IS NULL
-      AND (expires_at IS NULL OR expires_at > :now))
-UNION ALL
-{{own_memory_others}}
+-- part: own_memory_last
+-- The earliest of the memories that `own_memory_rows` reads of an account, where there are `most`.
+SELECT created_at AS at, id FROM memories
+WHERE tenant_id = :tenant_id AND user_id = owner.id
+      AND created_at >= :since::timestamptz AND (created_at, id) < (:until::timestamptz, :until_id::uuid)
+ORDER BY created_at DESC, id DESC
+OFFSET :most::bigint - 1
+LIMIT 1
 
 -- part: own_memory_fitting
 -- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: they were written since a time and
--- before another one, are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
+-- before another one (as there), are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
 -- these tags and all of these patterns (of LIKE) in their words. `trashed`: those in the trash, in place of the others.
 SELECT * FROM ({{own_memory_rows}}) AS items
 WHERE (trashed_at IS NOT NULL) = :trashed
@@ -83,20 +84,25 @@ WHERE (trashed_at IS NOT NULL) = :trashed
       AND (:authors::text[] IS NULL OR author = ANY (:authors))
       AND (:namespaces::text[] IS NULL OR namespace = ANY (:namespaces))
       AND (:tags::text[] IS NULL OR tags @> :tags)
-      AND at >= :since AND at < :until
+      AND at >= :since AND (at, id) < (:until, :until_id)
       AND (cardinality(:patterns::text[]) = 0 OR text ILIKE ALL (:patterns))
 
 -- name: own_memory_newest
--- List what fits, the latest first, before an item of this time and id (NULL: from the latest).
+-- List what fits, the latest first.
 SELECT page.*, at AS sorted_at, NULL::timestamptz AS used_at
 FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL (
     SELECT * FROM ({{own_memory_fitting}}) AS fitting
-    WHERE (at, id) < (coalesce(:after_at::timestamptz, 'infinity'), :after_id::uuid)
     ORDER BY at DESC, id DESC
     LIMIT :limit
 ) AS page
 ORDER BY at DESC, page.id DESC
 LIMIT :limit
+
+-- name: own_memory_read_to
+-- Find the memory up to which `own_memory_newest` read all of a person's accounts, if it did not read all there is.
+SELECT earliest.at, earliest.id FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_last}}) AS earliest
+ORDER BY earliest.at DESC, earliest.id DESC
+LIMIT 1
 
 -- name: own_memory_sorted
 -- List what fits `by` when it was created, updated or last used in an answer to its person (1970: never), the latest first
@@ -127,17 +133,18 @@ LIMIT :limit
 
 -- name: own_memory_namespaces
 -- In which namespaces a person's current items are filed.
-SELECT DISTINCT namespace FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_all}}) AS items
+SELECT DISTINCT namespace FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS items
 WHERE trashed_at IS NULL AND NOT pending
 ORDER BY namespace
 
 -- name: own_memory_labels
 -- Count a person's current items by shelf, and those on shelves by the tool that wrote them, by tag, by author and by
--- namespace: of each of these the `limit` with most. The shelf `trash` is the trash.
+-- namespace: of each of these the `limit` with most. The shelf `trash` is the trash. The label `more` says that of an account
+-- the latest `most` memories were counted, and perhaps not all.
 WITH items AS MATERIALIZED (
     SELECT CASE WHEN trashed_at IS NOT NULL THEN 'trash' ELSE shelf END AS shelf, origin, namespace, author,
            trashed_at IS NULL AND NOT pending AS shelved, tags, count(*) AS count
-    FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_all}}) AS rows
+    FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_rows}}) AS rows
     GROUP BY 1, 2, 3, 4, 5, 6
 ), counted AS (
     SELECT 'shelf' AS label, shelf AS value, sum(count) AS count FROM items GROUP BY shelf
@@ -149,6 +156,9 @@ WITH items AS MATERIALIZED (
     SELECT 'namespace', namespace, sum(count) FROM items WHERE shelved GROUP BY namespace
     UNION ALL
     SELECT 'tag', tag, sum(count) FROM items CROSS JOIN LATERAL unnest(tags) AS tag WHERE shelved GROUP BY tag
+    UNION ALL
+    SELECT 'more', '', count(*) FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_last}}) AS earliest
+    HAVING count(*) > 0
 ), ranked AS (
     SELECT label, value, count, row_number() OVER (PARTITION BY label ORDER BY count DESC, value) AS n FROM counted
 )

@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import httpx2
 import numpy as np
+import pytest
 
 from bot.script.places import incoming, place_of
 from composer.entries.draft import ENTRY_KINDS
 from composer.model import Trust
+from composer.people import own_memory
 from composer.people.projection import in_two_dimensions
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness
-from tests.support.pages import OWN, Person
+from tests.support.pages import OWN, SCRIPT, Person
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 ITEM: Final = re.compile(r"(/memory/[0-9a-f-]{36})")
@@ -80,6 +82,74 @@ async def test_the_list_is_narrowed_down_by_each_label(harness: AppHarness, alic
     page = await alice.page("/memory")
     for option in ("ops (2)", "web (2)", "claude (1)", "#general (1)", "your entries (3)"):
         assert option in page
+
+
+async def walked(client: httpx2.AsyncClient, key: dict[str, str], **params: Any) -> tuple[list[str], int]:
+    """All the texts that a list over the API has, and over how many pages."""
+    found, pages, cursor = list[str](), 0, None
+    while cursor is not None or not pages:
+        asked = params | ({"cursor": cursor} if cursor is not None else {})
+        answer = (await client.get("/v1/memory", params=asked, headers=key)).json()
+        found += [each["text"] for each in answer["items"]]
+        pages, cursor = pages + 1, answer["next"]
+        assert pages < 30, "it goes on for ever"
+    return found, pages
+
+
+async def test_a_page_looks_through_so_many_memories_and_the_next_ones_find_the_others(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(harness, alice)  # one fact, later than the first nine
+    for number in range(9):
+        if number % 4:  # some were stored at one moment
+            harness.clock.tick(60)
+        await alice.press("/memory", text=f"zqlater {number}", tags="odd" if number % 2 else "even")
+    key = bearer(await key_of(harness, "alice"))
+    whole, pages = await walked(client, key, limit=5)
+    assert (len(whole), pages) == (13, 3)
+    assert await walked(client, key, q="zqdeploy") == (["zqdeploy on friday"], 1)
+    monkeypatch.setattr(own_memory, "MAX_READ", 4)
+    for limit in (1, 3, 4, 5, 100):
+        assert (await walked(client, key, limit=limit))[0] == whole, limit
+        for tag, most in (("odd", 4), ("even", 5)):
+            expected = [text for text in whole if text in {f"zqlater {n}" for n in range(tag == "odd", 9, 2)}]
+            assert (len(expected), (await walked(client, key, limit=limit, tag=tag))[0]) == (most, expected)
+    assert await walked(client, key, q="zqdeploy") == (["zqdeploy on friday"], 4), "twelve memories, and the end"
+    assert (await walked(client, key, q="zqdeploy", sort="-updated"))[1] == 1, "other orders look through all"
+    page, told = await alice.page("/memory?q=zqdeploy"), "None of the 4 memories that were looked through fits that."
+    steps = 0
+    while told in page:
+        assert ("zqdeploy on" in page, "Nothing of yours fits" in page) == (False, False)
+        page, steps = await alice.page(unescape(re.findall(r'class="more">.*?href="([^"]+)"', page)[0])), steps + 1
+    assert ("zqdeploy on" in page, steps) == (True, 2)
+    rows = (await alice.get("/memory?q=zqnowhere", **SCRIPT)).text
+    while found := re.findall(r'class="more">.*?href="([^"]+)"', rows):
+        rows = (await alice.get(unescape(found[0]), **SCRIPT)).text
+    assert "Nothing earlier fits that." in rows
+    assert told in await alice.page("/memory/timeline?q=zqdeploy")
+
+
+async def test_counts_of_the_latest_memories_look_like_what_they_are(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(harness, alice)  # three memories and a fact
+    key = bearer(await key_of(harness, "alice"))
+    exact = (await client.get("/v1/memory/labels", headers=key)).json()
+    assert (exact["at_least"], {"name": "ops", "count": 2} in exact["tags"]) == (False, True)
+    page = await alice.page("/memory")
+    assert ("4 things are remembered" in page, "All 4<" in page, "At least" in page) == (True, True, False)
+    assert "In trash" not in page
+    monkeypatch.setattr(own_memory, "MAX_READ", 2)
+    bounded = (await client.get("/v1/memory/labels", headers=key)).json()
+    assert (bounded["at_least"], {"name": "ops", "count": 1} in bounded["tags"]) == (True, True)
+    page = await alice.page("/memory")
+    for shown in ("At least 3 things", "All 3+<", "ops (1+)", "#general (1+)", "In trash<", "Decisions<", "latest 2 "):
+        assert shown in page, shown
+    german = (await alice.get("/memory", **{"Accept-Language": "de"})).text
+    assert "mindestens 3 Sachen" in german
+    assert "deine letzten 2 Erinnerungen" in german
+    monkeypatch.setattr(own_memory, "MAX_READ", 4)
+    assert (await client.get("/v1/memory/labels", headers=key)).json() == exact
 
 
 async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:

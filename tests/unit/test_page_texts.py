@@ -176,7 +176,10 @@ def texts() -> list[str | tuple[str, str]]:
 
 
 # Numbers that are never one: they are settings of ours.
-_NEVER_ONE: Final = ("for %(days)s days", "latest %(count)s things", "newest is %(days)s days", "%(days)s days ago")
+_NEVER_ONE: Final = (
+    *("for %(days)s days", "latest %(count)s things", "newest is %(days)s days", "%(days)s days ago"),
+    *("latest %(count)s memories", "%(count)s memories that were looked through"),
+)
 
 
 def test_a_number_before_what_it_counts_has_a_plural() -> None:

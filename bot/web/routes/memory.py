@@ -49,6 +49,7 @@ from composer.visibility import EntryAccess, Owned, owned_by_bearer
 router = Router("/v1/memory", tags=["person"])
 MAX_MEMORY_PAGE: Final = 100
 MAX_MEMORY_WORDS: Final = 8
+COUNTED: Final = ("shelves", "tools", "authors", "tags", "places", "projects")
 UNKNOWN_ZONE: Final = "A time zone is named like Europe/Berlin, or UTC."
 Shelf = Literal["preferences", "facts", "notes", "decisions", "waiting", "trash"]
 
@@ -76,7 +77,8 @@ class MemoryItem(BaseModel):
 
 
 class MemoryList(BaseModel):
-    """Items in the order that was asked for. `next` is the cursor of the next page; null after the last."""
+    """Items in the order that was asked for. `next` is the cursor of the next page; null after the last. A page looks
+    through 20,000 memories: where few of them fit it has fewer items than were asked for, or none, and a `next`."""
 
     items: list[MemoryItem]
     next: str | None
@@ -91,7 +93,8 @@ class LabelCount(BaseModel):
 
 class MemoryLabels(BaseModel):
     """How many items are on each shelf, and of those on shelves how many each tool and person wrote, have each tag, and
-    are filed in each place and project. Of each kind the 200 with most."""
+    are filed in each place and project. Of each kind the 200 with most. `at_least`: of a person with more than 20,000
+    memories the latest 20,000 are counted, so that there may be more with each label."""
 
     shelves: list[LabelCount]
     tools: list[LabelCount]
@@ -99,6 +102,7 @@ class MemoryLabels(BaseModel):
     tags: list[LabelCount]
     places: list[LabelCount]
     projects: list[LabelCount]
+    at_least: bool
 
 
 class MemoryDay(BaseModel):
@@ -221,7 +225,8 @@ async def memory_labels(call: Calling) -> Response:
     """What a list can be narrowed down to, with how many items each has."""
     async with _own(call) as (tx, _, owned, presence):
         found = await own_totals(tx, owned, call.now, presence)
-    return json_answer({name: _counts(getattr(found, name)) for name in MemoryLabels.model_fields})
+    counts = {name: _counts(getattr(found, name)) for name in COUNTED}
+    return json_answer(counts | {"at_least": found.at_least})
 
 
 @router.get(

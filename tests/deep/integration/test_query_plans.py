@@ -131,6 +131,14 @@ async def test_the_latest_of_a_persons_memories_are_read_without_the_others(sett
                 before = await connection_of(tx).fetchval(FETCHED)
                 assert len(await tx.own_data.memory(own, wanted, 5, harness.clock.now())) == 5
                 assert await connection_of(tx).fetchval(FETCHED) - before < 10
+        nothing, now = OwnFilter(words=("zzz",)), harness.clock.now()
+        async with harness.app.database.transaction(at.tenant_id, "read") as tx:
+            before = await connection_of(tx).fetchval(FETCHED)
+            assert await tx.own_data.memory(own, nothing, 5, now, most=6) == []
+            assert await tx.own_data.read_to(own, nothing, 6) is not None
+            assert {each.count for each in await tx.own_data.labels(own, 9, now, most=6)} == {6, 1}
+            assert await connection_of(tx).fetchval(FETCHED) - before < 30
+            assert await tx.own_data.read_to(own, nothing, 41) is None
 
 
 async def analysed_rows(settings: Settings) -> dict[str, float]:
