@@ -198,8 +198,8 @@ class JoinedRoom:
 
 @dataclass(frozen=True, slots=True)
 class WaitingTalk:
-    """A DM or session in which something waits for approval, as a part of its `project`, if it is in one. `own`: it is
-    the person's; `role`: theirs in that project."""
+    """A DM or session in which something waits for approval, or a decision is proposed, as a part of its `project`, if
+    it is in one. `own`: it is the person's; `role`: theirs in that project."""
 
     member: PoolMember
     own: bool
@@ -703,9 +703,12 @@ def decidable_items(
     return Reviewable(made(memories, pooled), made(others, ()))
 
 
-def decidable_decisions(access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust) -> Readable:
-    """What is filed under the rooms that a person is in, and was written for the projects, isolated ones too, in which
-    they themselves may write: what is proposed there they may accept."""
+def decidable_decisions(
+    access: EntryAccess, rooms: Iterable[JoinedRoom], trust: Trust, talks: Iterable[WaitingTalk] = ()
+) -> Readable:
+    """What is filed under the rooms that a person is in, was written for the projects, isolated ones too, in which they
+    themselves may write, and is filed under their own DMs and sessions among the `talks`: what is proposed there they
+    may accept."""
     writing = {Grants.WRITE_PROJECTS}
     found = [
         each.id
@@ -713,8 +716,10 @@ def decidable_decisions(access: EntryAccess, rooms: Iterable[JoinedRoom], trust:
         if access.is_person and _writes(each.role) and (writing | {Grants.of_project(each.id, "write")}) & access.grants
     ]
     of_rooms = readable_rooms(access, rooms, trust)
-    own = (*of_rooms.namespaces, *map(project_namespace, found))
-    return Readable(access.tenant_id, own, (), of_rooms.visibilities, (), of_rooms.vendor, _SEAL)
+    talked = [talk.member.namespace for talk in talks if talk.own and access.is_person]
+    own = (*of_rooms.namespaces, *map(project_namespace, found), *talked)
+    readers = access.users if talked else ()
+    return Readable(access.tenant_id, own, (), of_rooms.visibilities, readers, of_rooms.vendor, _SEAL)
 
 
 def may_see_teams(access: EntryAccess) -> bool:

@@ -17,32 +17,34 @@ from composer.people.projects.projects import require_writing
 from composer.people.remembered import Decision, decisions_of, readable_of_project
 from composer.people.rooms import room_of
 from composer.ports.memberships import Presence
+from composer.repositories.conversations import PersonInFrame
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkMessage, LandmarkState
 from composer.rights.relations import ActorFacts, Facts, MembershipFacts
 from composer.rights.table import Act, judge
 from composer.text.project_names import distinct_names
 from composer.turn.explanation import uploaders_of
-from composer.visibility import AccessContext, EntryAccess, JoinedRoom, Readable
+from composer.visibility import AccessContext, EntryAccess, JoinedRoom, PoolMember, Readable
 
 UNKNOWN_DECISION: Final = "There is no such decision here that is proposed or holds."
 _GUESTS_REFUSED: Final = "Guests can't change what is pinned: ask a member of this workspace."
 
 
 class PlaceOfDecisions(StrEnum):
-    """Where decisions are kept that people see on pages."""
+    """Where decisions are kept that people see on pages. TALK: a DM or session of their own."""
 
     ROOM = "room"
     PROJECT = "project"
+    TALK = "talk"
 
 
 @dataclass(frozen=True, slots=True)
 class DecidingIn:
-    """A room or a project in which somebody decides: what they may read there, and what they are to it. `trusted`:
-    what they write does not wait for approval."""
+    """A room, a project or a DM or session of their own in which somebody decides: what they may read there, and what
+    they are to it. `id`: of a room or a project. `trusted`: what they write does not wait for approval."""
 
     kind: PlaceOfDecisions
-    id: uuid.UUID
+    id: uuid.UUID | None
     name: str
     readable: Readable
     facts: ActorFacts | MembershipFacts
@@ -132,7 +134,7 @@ async def settle(
     if landmark is None:
         raise NotFound(UNKNOWN_DECISION)
     place.require(Act.ACCEPT_LANDMARK if wanted is LandmarkState.PINNED else Act.SETTLE_LANDMARK, landmark)
-    if place.kind is PlaceOfDecisions.PROJECT:
+    if place.kind is PlaceOfDecisions.PROJECT and place.id is not None:
         require_writing(access, place.id)
     if isinstance(wanted, LandmarkState):
         await set_landmark_state(tx, landmark, wanted, access.name, now)
@@ -150,15 +152,19 @@ async def decision_of(tx: Transaction, place: DecidingIn, id: uuid.UUID, now: da
 
 
 async def waiting_decisions(
-    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
+    tx: Transaction, access: EntryAccess, person: PersonInFrame, quarantine: Collection[Trust], now: datetime
 ) -> list[WaitingDecision]:
-    """The proposed decisions that somebody may accept, in all of their rooms and projects, oldest first. Raises Refused
-    for a tool."""
+    """The proposed decisions that somebody may accept, in all of their rooms, projects, DMs and sessions, oldest first.
+    Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
-    trust = await tx.people.least_trust(access.users)
-    joined = await tx.conversations.rooms_joined(access.users, presence)
-    readable = waiting_readable(access, joined, trust, quarantine)
-    rooms = visibility.rooms_of_person(access, joined, trust)
+    if await tx.people.least_trust(access.users) in quarantine:
+        return []
+    talks = [talk.member for talk in person.talks if talk.own]
+    readable = visibility.decidable_decisions(access, person.rooms, person.trust)
+    of_talks = visibility.decidable_decisions(access, (), person.trust, person.talks).within(
+        [talk.namespace for talk in talks]
+    )
+    rooms = visibility.rooms_of_person(access, person.rooms, person.trust)
     names = distinct_names((each.id, each.slug) for each in access.projects)
     places = {room.namespace: _room_place(access, room, readable) for room in rooms}
     for each in access.projects:
@@ -166,23 +172,30 @@ async def waiting_decisions(
         places[namespace] = DecidingIn(
             PlaceOfDecisions.PROJECT, each.id, names[each.id], readable, facts, access.users, trusted=True
         )
+    places |= {talk.namespace: _talk_place(access, talk, of_talks) for talk in talks}
+    found = await _proposed(tx, readable, places, now)
+    if talks:
+        found += await _proposed(tx, of_talks, places, now)
+    return sorted(found, key=lambda each: (each.landmark.decided_at, each.landmark.id))
+
+
+async def _proposed(
+    tx: Transaction, readable: Readable, places: Mapping[str, DecidingIn], now: datetime
+) -> list[WaitingDecision]:
     proposed = [
         each
         for each in await tx.landmarks.find(readable, now)
         if readable.admits(each) and each.state is LandmarkState.PROPOSED
     ]
     messages = await messages_of(tx, readable, proposed)
-    found = [WaitingDecision(each, places[each.namespace], messages.get(each.id, ())) for each in proposed]
-    return sorted(found, key=lambda each: (each.landmark.decided_at, each.landmark.id))
+    return [WaitingDecision(each, places[each.namespace], messages.get(each.id, ())) for each in proposed]
 
 
-def waiting_readable(
-    access: EntryAccess, joined: Iterable[JoinedRoom], trust: Trust, quarantine: Collection[Trust]
-) -> Readable:
+def waiting_readable(access: EntryAccess, person: PersonInFrame, quarantine: Collection[Trust]) -> Readable:
     """Where `waiting_decisions` looks; nowhere for whose own writing waits for approval."""
-    if trust in quarantine:
-        return visibility.readable_rooms(access, (), trust)
-    return visibility.decidable_decisions(access, joined, trust)
+    if person.trust in quarantine:
+        return visibility.readable_rooms(access, (), person.trust)
+    return visibility.decidable_decisions(access, person.rooms, person.trust, person.talks)
 
 
 async def messages_of(
@@ -201,6 +214,16 @@ def _room_place(access: EntryAccess, room: JoinedRoom, readable: Readable) -> De
     assert room.room_id is not None  # of those that are read from the database
     facts = _of_room(access, room.room_id, room.name, room.namespace, private=room.private, managed=room.managed)
     return DecidingIn(PlaceOfDecisions.ROOM, room.room_id, room.name, readable, facts, access.users, trusted=True)
+
+
+def _talk_place(access: EntryAccess, talk: PoolMember, readable: Readable) -> DecidingIn:
+    """A DM or session of the person's own. Its id is not judged by."""
+    conversation = Conversation(
+        access.user, access.tenant_id, talk.kind, "", talk.namespace, private=True, user_id=access.user
+    )
+    linked = {access.user: access.linked} if access.linked else {}
+    facts = ActorFacts(AccessContext(conversation, access.user, linked=linked))
+    return DecidingIn(PlaceOfDecisions.TALK, None, "", readable, facts, access.users, trusted=True)
 
 
 def _of_room(

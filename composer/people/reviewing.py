@@ -1,5 +1,6 @@
-"""What waits for approval in rooms, projects and somebody's own DMs and sessions, for whoever may approve it there,
-away from the chat: by the rights and the functions of `/nexus memory pending`."""
+"""What waits for approval in rooms, projects and somebody's own DMs and sessions, and which decisions are proposed
+there, for whoever may approve or accept it, away from the chat: by the rights and the functions of
+`/nexus memory pending` and `/nexus landmark`."""
 
 import json
 import uuid
@@ -18,11 +19,12 @@ from composer.memory import review
 from composer.memory.forget import Receipt
 from composer.memory.remember import Author, add_landmark, parse_value, remember, set_fact
 from composer.model import API, Trust, project_namespace
-from composer.people.decisions import waiting_readable
+from composer.people.decisions import WaitingDecision, settle, waiting_decisions, waiting_readable
 from composer.ports.memberships import Presence
 from composer.repositories.conversations import PersonInFrame
 from composer.repositories.database import Transaction
 from composer.repositories.entries import values_from_json
+from composer.repositories.landmarks import LandmarkState
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import AccessTag, EntryAccess, JoinedRoom
 
@@ -49,11 +51,27 @@ class WaitingItem:
     own: bool
 
 
-async def waiting_items(tx: Transaction, access: EntryAccess, presence: Presence) -> Sequence[WaitingItem]:
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """All that waits for somebody, oldest first: `items`, and the `decisions` that are proposed."""
+
+    items: Sequence[WaitingItem]
+    decisions: Sequence[WaitingDecision]
+
+
+async def waiting(
+    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
+) -> Waiting:
     """What waits of the person's own entries, in their own DMs and sessions, and in the rooms and projects that they
-    are an admin of, oldest first. `presence`: which rooms their platforms say these are. Raises Refused for a tool."""
+    are an admin of, and the proposed decisions that they may accept. `presence`: which rooms their platforms say these
+    are; `quarantine`: whose writes wait. Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
-    person = await tx.conversations.in_frame(access.users, presence)
+    person = await tx.conversations.in_frame(access.users, presence, now)
+    items = await _waiting_items(tx, access, person)
+    return Waiting(items, await waiting_decisions(tx, access, person, quarantine, now))
+
+
+async def _waiting_items(tx: Transaction, access: EntryAccess, person: PersonInFrame) -> Sequence[WaitingItem]:
     found = await tx.quarantine.find_pending(
         visibility.decidable_items(access, person.rooms, person.trust, person.talks)
     )
@@ -72,10 +90,9 @@ async def waiting_items(tx: Transaction, access: EntryAccess, presence: Presence
 async def count_waiting(
     tx: Transaction, access: EntryAccess, person: PersonInFrame, quarantine: Collection[Trust], now: datetime
 ) -> int:
-    """How much waits for the person: of `waiting_items`, and of proposed decisions
-    (composer.people.decisions.waiting_decisions)."""
+    """How much `waiting` lists."""
     reviewable = visibility.decidable_items(access, person.rooms, person.trust, person.talks)
-    decidable = waiting_readable(access, person.rooms, person.trust, quarantine)
+    decidable = waiting_readable(access, person, quarantine)
     return await tx.quarantine.count(reviewable, decidable, now)
 
 
@@ -89,12 +106,19 @@ async def decide(
     writer: Writer,
     event: str,
     now: datetime,
-) -> tuple[WaitingItem, Receipt]:
-    """Approve, amend or reject one of `waiting_items`, in a transaction that is alone. `text` is what is stored in
+) -> tuple[WaitingItem | WaitingDecision, Receipt]:
+    """Approve, amend or reject something of `waiting`, in a transaction that is alone. `text` is what is stored in
     place of what is amended (of a fact: its value), by its `writer`, who decides; `event` identifies the request. The
     caller gives the receipt to `app.forgotten` after the commit. Raises NotFound, BadInput when it was decided
-    meanwhile, and for an entry as `composer.entries.entries.write`."""
-    found = next((each for each in await waiting_items(tx, access, presence) if each.item.id == id), None)
+    meanwhile, for an entry as `composer.entries.entries.write`, and for a decision as
+    `composer.people.decisions.settle`."""
+    waits = await waiting(tx, access, presence, writer.quarantined, now)
+    decision = next((each for each in waits.decisions if each.landmark.id == id), None)
+    if decision is not None:
+        wanted = {ReviewAct.APPROVE: LandmarkState.PINNED, ReviewAct.REJECT: LandmarkState.RETIRED}.get(act, text)
+        await settle(tx, access, decision.place, id, wanted, event, now)
+        return decision, Receipt()
+    found = next((each for each in waits.items if each.item.id == id), None)
     if found is None:
         raise NotFound(NOTHING_WAITS)
     item = found.item

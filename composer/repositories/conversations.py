@@ -13,6 +13,7 @@ from composer.ports.clock import EARLIEST
 from composer.ports.database import Row, Statements
 from composer.ports.memberships import NOWHERE, Presence
 from composer.repositories.audit import Audit, AuditAct
+from composer.repositories.landmarks import PROPOSAL_LIFETIME
 from composer.text.zones import zone_named
 from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts, WaitingTalk
 
@@ -98,7 +99,8 @@ class RoomIds:
 class PersonInFrame:
     """What a page tells of whoever looks at it: the least of what their platforms say of them, whether they are an
     admin, their platforms, their time zone as one of these says it, the rooms that they are in now, by namespace, and
-    their own DMs and sessions, and sessions of projects that they are an admin of, in which something waits."""
+    their own DMs and sessions, and sessions of projects that they are an admin of, in which something waits or a
+    decision is proposed."""
 
     trust: Trust
     admin: bool
@@ -309,9 +311,10 @@ class Conversations:
         leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
         return tuple(map(_joined_room, await self._joined("rooms_joined", users, presence)))
 
-    async def in_frame(self, users: Iterable[uuid.UUID], presence: Presence) -> PersonInFrame:
+    async def in_frame(self, users: Iterable[uuid.UUID], presence: Presence, now: datetime) -> PersonInFrame:
         """What the frame of every page tells of the person who is all of these users, in one statement."""
-        rows = await self._joined("person_in_frame", users, presence, homes=True)
+        after = now - PROPOSAL_LIFETIME
+        rows = await self._joined("person_in_frame", users, presence, homes=True, proposed_after=after)
         first, rooms = rows[0], [row for row in rows if row["id"] is not None]
         return PersonInFrame(
             Trust.MEMBER if first["trusted"] else Trust.GUEST,

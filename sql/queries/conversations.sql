@@ -403,8 +403,9 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM r
 SELECT * FROM ({{rooms_joined_rows}}) AS joined ORDER BY namespace, id
 
 -- part: waiting_talks_rows
--- The DMs and sessions of these users in which something of theirs waits for approval, and the other sessions of projects that
--- they are an admin of in which a memory does: each with whether its project pools it, its owner's role and theirs there.
+-- The DMs and sessions of these users in which something of theirs waits for approval or a decision is proposed (since
+-- `proposed_after`), and the other sessions of projects that they are an admin of in which a memory waits: each with whether
+-- its project pools it, its owner's role and theirs there.
 SELECT (namespace, kind, pooled, (SELECT r.role FROM project_members AS r
                                   JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = r.user_id
                                   JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
@@ -415,11 +416,14 @@ SELECT (namespace, kind, pooled, (SELECT r.role FROM project_members AS r
                           ORDER BY array_position(ARRAY['admin', 'write', 'read'], r.role) LIMIT 1))
 FROM (
     SELECT q.namespace, coalesce(s.kind, 'dm') AS kind, coalesce(s.pooled, false) AS pooled, s.project_id, s.user_id, true AS own
-    FROM (SELECT DISTINCT namespace FROM quarantine
+    FROM (SELECT namespace FROM quarantine
           WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
-                AND (starts_with(namespace, 'dm:') OR starts_with(namespace, 'session:'))) AS q
+          UNION SELECT namespace FROM landmarks
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'proposed'
+                AND decided_at > :proposed_after) AS q
     LEFT JOIN conversations AS s ON s.tenant_id = :tenant_id AND s.kind = 'session' AND s.user_id = ANY (:user_ids::uuid[])
          AND s.namespace = q.namespace
+    WHERE starts_with(q.namespace, 'dm:') OR starts_with(q.namespace, 'session:')
     UNION ALL
     SELECT s.namespace, s.kind, s.pooled, s.project_id, s.user_id, false
     FROM (SELECT DISTINCT project_id FROM project_members

@@ -338,3 +338,32 @@ async def test_facts_and_decisions_of_a_session_in_a_project_are_for_its_person(
     assert "zqsun is far" in memory
     assert "zqkey" not in memory
     assert decisions(await mallory.page("/waiting")) == []
+
+
+@pytest.mark.parametrize("place", [{"dm": "nexus"}, {"session": "mine"}], ids=["dm", "session"])
+async def test_decisions_found_in_own_dms_and_sessions_are_accepted_here_too(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, place: dict[str, str]
+) -> None:
+    await harness.say("alice", "good morning", **ROOM)
+    bob = Person(client, await cookie_of(harness, "bob"))
+    before = await bob.page("/waiting")
+    for said in ("to ship zqmoon on Fridays.", "to use zqsun.", "to buy zqstar."):
+        await harness.say("alice", f"After a long talk. We decided {said} It suits all.", **place)
+    shown = await alice.page("/waiting")
+    assert "3 things wait for you." in shown
+    assert '<b class="count">3</b>' in await alice.page("/memory")
+    assert "After a long talk. We decided to use zqsun. It suits all." in shown, "the source"
+    assert ("your DM with @nexus" in shown) is ("dm" in place)
+    assert await bob.page("/waiting") == before
+    for address in decisions(shown):
+        for act in ("accept", "reject", "amend"):
+            assert (await bob.press(f"{address}/{act}", text="zqstolen")).status_code == 404
+    assert "Accepted: it is in your memory." in await pressed(alice, "zqmoon", "accept")
+    assert "Rejected: it is no decision." in await pressed(alice, "zqsun", "reject")
+    await pressed(alice, "zqstar", "amend", text="We rent zqstar.")
+    told = (await harness.command("alice", "/nexus landmark list --retired", **place)).text
+    assert re.search(r"alice: We decided to ship zqmoon", told), told
+    assert re.search(r"\(retired by alice\): We decided to use zqsun", told), told
+    assert "alice: We rent zqstar." in told
+    assert "Nothing waits for you." in await alice.page("/waiting")
+    assert 'class="count"' not in await alice.page("/memory")

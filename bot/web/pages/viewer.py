@@ -155,7 +155,7 @@ class Viewer:
             yield Reading(tx, access, owned, presence, await self._chrome(tx, access, owned, presence))
 
     async def _chrome(self, tx: Transaction, access: EntryAccess, owned: Owned, presence: Presence) -> Chrome:
-        person = await tx.conversations.in_frame(owned.users, presence)
+        person = await tx.conversations.in_frame(owned.users, presence, self.call.now)
         return Chrome(
             name=access.name,
             organisation=self.principal.tenant,

@@ -15,7 +15,7 @@ from composer.errors import NotFound
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.model import Trust, project_namespace
 from composer.people import decisions, reviewing
-from composer.people.decisions import waiting_decisions
+from composer.people.decisions import PlaceOfDecisions, WaitingDecision
 from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.places import NamedPlace, named, session_in
@@ -28,6 +28,11 @@ SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
 STORED: Final = "store"
 ERASED: Final = "erase"
 ACTS: Final = (STORED, ERASED, *DecisionAct)
+OF_DECISIONS: Final = {
+    ReviewAct.APPROVE: DecisionAct.ACCEPT,
+    ReviewAct.AMEND: DecisionAct.AMEND,
+    ReviewAct.REJECT: DecisionAct.RETIRE,
+}
 # Where what was stored of each kind of item stands in a room and in a project.
 VIEWS: Final = {"memory": "memories", "fact": "facts", "landmark": "decisions"}
 router = PageRouter(WAITING)
@@ -73,10 +78,10 @@ async def show_waiting(
     now = viewer.call.now
     async with viewer.reading() as reading:
         tx, owned = reading.tx, reading.owned
-        found = await reviewing.waiting_items(tx, reading.access, reading.presence)
-        proposed = await waiting_decisions(tx, reading.access, reading.presence, viewer.quarantine, now)
-        projects = await tx.own_data.projects(owned) if found else []
-        talks = await tx.own_data.places(owned, (), ()) if any(each.own for each in found) else []
+        waits = await reviewing.waiting(tx, reading.access, reading.presence, viewer.quarantine, now)
+        found, of_talks = waits.items, [each for each in waits.decisions if each.place.kind is PlaceOfDecisions.TALK]
+        projects = await tx.own_data.projects(owned) if found or of_talks else []
+        talks = await tx.own_data.places(owned, (), ()) if of_talks or any(each.own for each in found) else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
         settled = await _settled(viewer, reading, done, kind, room, project)
@@ -99,7 +104,8 @@ async def show_waiting(
         "chrome": reading.chrome,
         "now": now,
         "proposals": proposals,
-        "decisions": proposed,
+        "decisions": waits.decisions,
+        "talks": {each.landmark.id: named(each.landmark.namespace, talks, projects, owned.users) for each in of_talks},
         "zone": viewer.zone,
         "others": others,
         "more": own.next,
@@ -153,12 +159,15 @@ async def amend(
 
 async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, what: ReviewAct, text: str = "") -> Response:
     viewer.require_form(csrf)
-    call, act = viewer.call, ERASED if what is ReviewAct.REJECT else STORED
+    call = viewer.call
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     async with call.writing(alone=True) as (tx, access):
         writer, event = await viewer.writer(tx, access), uuid.uuid4().hex
         found, receipt = await reviewing.decide(tx, access, presence, id, what, text, writer, event, call.now)
         call.erased.append(receipt)
+    if isinstance(found, WaitingDecision):
+        return RedirectResponse(f"{WAITING}?done={OF_DECISIONS[what]}", 303)
+    act = ERASED if what is ReviewAct.REJECT else STORED
     where = "" if found.item.entry is not None else f"&kind={found.item.kind}"
     if found.room is not None:
         where += f"&room={found.room.room_id}"
