@@ -46,6 +46,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "ShareRequest": {"team": _ID},
     "TeamRoleUpdate": {"role": "admin"},
     "TeamUpdate": {"name": "Operations"},
+    "WaitingUpdate": {"act": "accept"},
     "ToolForgetRequest": {"kind": "preference"},
     "WorkspaceSettingsUpdate": {"top_k": 20},
     "NewEntry": {"content": "We deploy on Fridays.", "title": "Deploys", "tags": ["ops"]},

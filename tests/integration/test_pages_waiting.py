@@ -3,6 +3,7 @@ do."""
 
 import re
 import uuid
+from typing import Any
 
 import httpx2
 import pytest
@@ -13,10 +14,10 @@ from composer.entries import listing
 from composer.model import Trust
 from composer.repositories.entries import EntryFilter
 from composer.visibility import Grants
-from tests.support.api import cookie_of
+from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
-from tests.support.pages import BITES, Person
+from tests.support.pages import BITES, OWN, Person
 
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 WRITING = OF_TOOL | {Grants.WRITE_PROJECTS}
@@ -367,3 +368,50 @@ async def test_decisions_found_in_own_dms_and_sessions_are_accepted_here_too(
     assert "alice: We rent zqstar." in told
     assert "Nothing waits for you." in await alice.page("/waiting")
     assert 'class="count"' not in await alice.page("/memory")
+
+
+async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
+    hub: Hub, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    harness = hub.harness
+    apollo = await project(hub, "apollo", "bob")
+    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    await harness.say("bob", "We decided to ship zqrocket on Fridays.", **ROOM)
+    await harness.say("alice", "We decided to buy zqstar.", **DM)
+    await hub.user("carol")
+    people = {
+        name: OWN | Person(client, await cookie_of(harness, name))._cookie() for name in ("alice", "bob", "carol")
+    }
+
+    async def listed(name: str) -> list[dict[str, Any]]:
+        answer = await client.get("/v1/waiting", headers=people[name])
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["items"]
+        return found
+
+    found = await listed("alice")
+    assert [(each["kind"], each["author"], each["place"]["kind"]) for each in found] == [
+        ("memory", "bob (claude)", "project"),
+        ("decision", "bob", "room"),
+        ("decision", "alice", "own"),
+    ]
+    assert found[0]["place"]["id"] == str(apollo)
+    assert (await client.get("/v1/waiting", headers=bearer(await key_of(harness, "alice")))).status_code == 403
+    assert await listed("carol") == []
+    [of_room] = await listed("bob")
+    assert of_room == found[1]
+    memory, decision, own = [f"/v1/waiting/{each['id']}" for each in found]
+    for name in ("bob", "carol"):
+        for path in (memory, own):
+            answer = await client.post(path, json={"act": "accept"}, headers=people[name])
+            assert answer.status_code == 404, (name, path)
+    for wrong in ({}, {"act": "accept", "text": "x"}, {"act": "frobnicate"}, {"text": ""}):
+        assert (await client.post(memory, json=wrong, headers=people["alice"])).status_code == 422
+    assert (await client.post(memory, json={"text": "zqyarn is used"}, headers=people["alice"])).status_code == 204
+    assert (await client.post(decision, json={"act": "accept"}, headers=people["bob"])).status_code == 204
+    assert (await client.post(own, json={"act": "reject"}, headers=people["alice"])).status_code == 204
+    assert await listed("alice") == []
+    for path in (memory, decision, own):
+        assert (await client.post(path, json={"act": "accept"}, headers=people["alice"])).status_code == 404
+    assert await hub.titles("alice") == ["zqyarn is used"]
+    assert "Nothing waits for you." in await alice.page("/waiting")

@@ -60,6 +60,7 @@ WHO: Final = {
     "/v1/admin/": ADMINS,
     "/v1/rooms/": SIGNED_IN,
     "/v1/settings/rooms/": SIGNED_IN,
+    "/v1/waiting/": SIGNED_IN,
 }
 # What an `{id}` below a path is of. Other parameters are named by what they are of.
 IDS: Final = {
@@ -75,6 +76,7 @@ IDS: Final = {
     "/v1/logins/": "login",
     "/v1/admin/invitations/": "invitation",
     "/v1/admin/imports/": "import",
+    "/v1/waiting/": "landmark",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
 NOBODYS: Final = {"name"}  # a tag
@@ -83,6 +85,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/agent/forget": {"everything": True},
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
+    "/v1/waiting/{id}": {"act": "accept"},
     "/v1/rooms/{id}/landmarks/{landmark}": {"state": "current"},
     "/v1/projects/{id}/landmarks/{landmark}": {"state": "current"},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},

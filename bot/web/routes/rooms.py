@@ -148,14 +148,15 @@ consent = Router("/v1/settings/rooms", tags=["rooms"])
 _DONE: Final = documented(401, 403, 404, 422)
 
 
-def _require_signed_in(call: ApiCall) -> None:
+def require_signed_in(call: ApiCall) -> None:
+    """Return if the person is signed in in a browser. Raises Refused for a key."""
     if call.principal.source is not Source.WEB_SESSION:
         raise Refused(NO_KEY)
 
 
 @asynccontextmanager
 async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_RoomReading]:
-    _require_signed_in(call)
+    require_signed_in(call)
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     async with call.reading() as (tx, access):
         room, readable = await rooms.room_of(tx, access, id, presence, call.now)
@@ -165,7 +166,7 @@ async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_RoomReading]:
 @router.get("", summary="List rooms", response_class=Response, responses={200: {"model": RoomList}, **_DONE})
 async def list_rooms(call: Calling) -> Response:
     """The rooms that the person is in, with how much each remembers."""
-    _require_signed_in(call)
+    require_signed_in(call)
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     async with call.reading() as (tx, access):
         found = await rooms.rooms_of(tx, access, presence, call.now)
@@ -224,7 +225,7 @@ async def list_room_decisions(call: Calling, id: uuid.UUID) -> Response:
 async def settle_room_decision(call: Calling, id: uuid.UUID, landmark: uuid.UUID, sent: DecisionUpdate) -> Response:
     """Whoever is in the room accepts or rejects what is proposed; what holds, who pinned it amends and retires, and who
     opened a room that is on no chat platform. An amended one stays in the history, and its new version is answered."""
-    _require_signed_in(call)
+    require_signed_in(call)
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
 
     async def place(tx: Transaction, access: EntryAccess) -> decisions.DecidingIn:
@@ -282,7 +283,7 @@ async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Respons
 )
 async def show_dm_rooms(call: Calling) -> Response:
     """For each of the person's accounts."""
-    _require_signed_in(call)
+    require_signed_in(call)
     async with call.reading() as (tx, access):
         return json_answer({"items": [_account(each) for each in await dm_rooms(tx, access)]})
 
@@ -290,7 +291,7 @@ async def show_dm_rooms(call: Calling) -> Response:
 @consent.put("", summary="Set whether DMs recall rooms", status_code=204, responses=documented(400, 401, 403, 404, 422))
 async def change_dm_rooms(call: Calling, sent: DmRoomsUpdate) -> None:
     """As `/nexus rooms on` and `off` do in a DM. Nobody else sees more by that."""
-    _require_signed_in(call)
+    require_signed_in(call)
 
     async def change(tx: Transaction, access: EntryAccess) -> None:
         await set_dm_rooms(tx, access, sent.account, on=sent.on)

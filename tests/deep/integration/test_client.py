@@ -36,7 +36,7 @@ async def url(served: FastAPI) -> AsyncIterator[str]:
         yield url
 
 
-OF_BROWSERS = ("/v1/logout", "/v1/rooms", "/v1/settings/rooms")
+OF_BROWSERS = ("/v1/logout", "/v1/rooms", "/v1/settings/rooms", "/v1/waiting")
 
 
 def test_every_route_of_the_api_has_a_method(served: FastAPI) -> None:

@@ -45,6 +45,7 @@ NOT_COUNTED: Final = (
     "/v1/people",
     "/v1/activity",
     "/v1/rooms",  # what is in a room is no entry
+    "/v1/waiting",
     "/v1/projects",
     "/v1/agent/teams",
     "/v1/agent/projects",

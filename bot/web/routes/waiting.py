@@ -1,0 +1,134 @@
+"""`/v1/waiting`: what waits for a person to accept, amend or reject it, wherever they may. For who is signed in, since
+it is of their rooms too."""
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, Self
+
+from fastapi import Response
+from pydantic import BaseModel, Field, model_validator
+
+from bot.web.call import Calling
+from bot.web.json_answer import json_answer
+from bot.web.problems import documented
+from bot.web.router import Router
+from bot.web.routes.entries import writer_of
+from bot.web.routes.rooms import require_signed_in
+from bot.web.shapes.entries import RequestBody
+from composer.memory.remember import MAX_STATEMENT_CHARS
+from composer.people import reviewing
+from composer.people.decisions import PlaceOfDecisions, WaitingDecision
+from composer.people.reviewing import ReviewAct, WaitingItem
+from composer.repositories.database import Transaction
+from composer.visibility import EntryAccess
+
+_PLACES: Final = {PlaceOfDecisions.ROOM: "room", PlaceOfDecisions.PROJECT: "project", PlaceOfDecisions.TALK: "own"}
+
+
+class WaitingPlace(BaseModel):
+    """Where it was written, and is filed once it is accepted: a room, a project or a session of one, or what is one's
+    own (`own`): entries, DMs and sessions, which have no `id`."""
+
+    kind: Literal["room", "project", "own"]
+    id: uuid.UUID | None
+
+
+class WaitingResponse(BaseModel):
+    """Something that waits. A `decision` was found in what was said, and is proposed; a memory, fact or landmark (a
+    decision that somebody pinned) was written by a guest or a tool, or learnt from their words. `key`: of a fact, whose
+    value as JSON is the `text`."""
+
+    id: uuid.UUID
+    kind: Literal["decision", "memory", "fact", "landmark"]
+    key: str | None
+    text: str
+    author: str
+    at: datetime
+    place: WaitingPlace
+
+
+class WaitingList(BaseModel):
+    """What waits, oldest first: at first what was written, then decisions."""
+
+    items: list[WaitingResponse]
+
+
+class WaitingUpdate(RequestBody):
+    """What to do with it: accept or reject it, or keep other words in its place (of a fact: another value), as one's
+    own. One of both."""
+
+    act: Literal["accept", "reject"] | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_STATEMENT_CHARS)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.act is None) == (self.text is None):
+            raise ValueError("say whether to accept or reject it, or the text to keep in its place")
+        return self
+
+    @property
+    def review(self) -> ReviewAct:
+        """For composer.people.reviewing.decide."""
+        return {"accept": ReviewAct.APPROVE, "reject": ReviewAct.REJECT}.get(self.act or "", ReviewAct.AMEND)
+
+
+router = Router("/v1/waiting", tags=["memory"])
+_LISTED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WaitingList}, **documented(401, 403)}
+_DECIDED: Final = documented(400, 401, 403, 404, 422)
+
+
+@router.get("", summary="List what waits for one", response_class=Response, responses=_LISTED)
+async def list_waiting(call: Calling) -> Response:
+    """What guests and tools wrote in the rooms and for the projects that the person is an admin of, in their own DMs
+    and sessions, and the proposed decisions that they may accept."""
+    require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    quarantine = call.app.directory.quarantine(call.principal.tenant_id)
+    async with call.reading() as (tx, access):
+        found = await reviewing.waiting(tx, access, presence, quarantine, call.now)
+    return json_answer({"items": [*map(_item, found.items), *map(_decision, found.decisions)]})
+
+
+@router.post("/{id}", summary="Accept, amend or reject something that waits", status_code=204, responses=_DECIDED)
+async def decide_waiting(call: Calling, id: uuid.UUID, sent: WaitingUpdate) -> None:
+    """Nobody is answered from what was written until it is accepted; rejecting erases it. A rejected decision is
+    retired, and an amended one stays in the history."""
+    require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+
+    async def decide(tx: Transaction, access: EntryAccess) -> None:
+        writer, event, text = await writer_of(call, tx, access), uuid.uuid4().hex, sent.text or ""
+        _, receipt = await reviewing.decide(tx, access, presence, id, sent.review, text, writer, event, call.now)
+        call.erased.append(receipt)
+
+    await call.act(decide, alone=True)
+
+
+def _item(found: WaitingItem) -> dict[str, Any]:
+    item = found.item
+    place: dict[str, str | uuid.UUID | None] = {"kind": "own", "id": None}
+    if found.room is not None:
+        place = {"kind": "room", "id": found.room.room_id}
+    elif found.project is not None:
+        place = {"kind": "project", "id": found.project}
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "key": item.detail if item.kind == "fact" else None,
+        "text": item.text,
+        "author": item.author,
+        "at": item.at,
+        "place": place,
+    }
+
+
+def _decision(found: WaitingDecision) -> dict[str, Any]:
+    return {
+        "id": found.landmark.id,
+        "kind": "decision",
+        "key": None,
+        "text": found.landmark.text,
+        "author": found.landmark.author,
+        "at": found.landmark.decided_at,
+        "place": {"kind": _PLACES[found.place.kind], "id": found.place.id},
+    }
