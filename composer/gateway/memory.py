@@ -42,6 +42,7 @@ from composer.layers import structured
 from composer.memory.index import without_mentions
 from composer.model import project_namespace
 from composer.ports.clock import Clock
+from composer.prompt.lines import numbers_of_namesakes, structured_item
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.gateway_turns import Injected, TurnKey
@@ -323,14 +324,16 @@ async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: dat
 def _exact_lines(access: EntryAccess, found: StructuredRows) -> _Exact:
     """Facts and decisions as lines. The person's own are those that they wrote; what was only proposed nobody did."""
     facts, landmarks, others = list[_Line](), list[_Line](), list[tuple[uuid.UUID | None, _Line]]()
+    authors = [(each.author, each.user_id) for each in found.facts]
+    numbers = numbers_of_namesakes([*authors, *((each.author, each.user_id) for each in found.landmarks)])
     for fact in found.facts:
-        item = structured.fact_item(fact, longest=MAX_EXACT_CHARS)
+        item = structured_item(structured.fact_item(fact, longest=MAX_EXACT_CHARS), numbers)
         if fact.user_id in access.users:
             facts.append(_Line(fact.id, exact_line(item)))
         else:
             others.append((fact.user_id, _Line(fact.id, exact_line(item, _place(access, fact)))))
     for landmark in reversed(found.landmarks):
-        item = structured.landmark_item(landmark, longest=MAX_EXACT_CHARS)
+        item = structured_item(structured.landmark_item(landmark, longest=MAX_EXACT_CHARS), numbers)
         if landmark.user_id in access.users and landmark.state is not LandmarkState.PROPOSED:
             landmarks.append(_Line(landmark.id, exact_line(item)))
         else:

@@ -56,10 +56,11 @@ def message_text(text: str) -> str:
     return REPLACEMENT if text.strip() and not cleaned.strip() else cleaned
 
 
-def author_name(name: str, user: str, agents: Sequence[Agent]) -> str:
-    """The name that a person's words are stored under: their own, else their id on the platform."""
+def author_name(name: str, user: str, agents: Sequence[Agent], *, by_tool: bool = False) -> str:
+    """The name that the words of a person or an app are stored under: their own, else their id on the platform."""
     taken = [word for agent in agents for word in (agent.name, agent.slug)]
-    return person_name(name, taken) or person_name(user, taken) or NOBODY
+    own = next(filter(clean_line, (name, user)), NOBODY)
+    return app_name(own, taken) if by_tool else person_name(own, taken)
 
 
 def clean_mentions(mentions: Sequence[str]) -> tuple[str, ...]:
@@ -87,11 +88,11 @@ def _with_clean_names(incoming: Incoming, agents: Sequence[Agent]) -> Incoming:
     if place.thread is not None:
         _check_id("thread", place.thread)
     reply_to = incoming.reply_to
-    name = author_name(incoming.user_name, incoming.user, agents)
+    name = author_name(incoming.user_name, incoming.user, agents, by_tool=incoming.by_tool)
     return replace(
         incoming,
         place=_titled(place),
-        user_name=app_name(name) if incoming.by_tool else name,
+        user_name=name,
         mentions=clean_mentions(incoming.mentions),
         reply_to=reply_to if reply_to is not None and _is_id(reply_to) else None,
     )

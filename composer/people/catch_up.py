@@ -100,7 +100,8 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     count = counted(len(missed.messages), "message")
     first, address = missed.messages[0]
     which = f"the latest {MAX_MISSED_MESSAGES:,}" if missed.more else "it"
-    numbers = numbers_of_namesakes((each.author, each.user_id) for each, _ in missed.messages if not each.by_agent)
+    speakers = [(each.author, each.user_id) for each, _ in missed.messages if not each.by_agent]
+    numbers = numbers_of_namesakes(speakers, "\n".join((*(day.text for day in missed.days), brief)))
     quoted = partial(_quoted, link=link, zone=zone, now=missed.now, numbers=numbers)
     last = f"The first of {which}: {quoted(first, address)}"
     lines = [f"{head}: {count} by {_speakers(missed.messages, numbers)}.{more}", *_mention_lines(missed, quoted)]

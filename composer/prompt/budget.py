@@ -180,7 +180,8 @@ def _namesakes(prompt_input: PromptInput) -> Mapping[uuid.UUID, str]:
     speakers = [(each.author, each.user_id) for each in messages if not each.by_agent]
     items = (*prompt_input.recall, *prompt_input.facts, *prompt_input.landmarks)
     speakers += [(each.author, each.user_id) for each in items if each.author and not each.by_agent]
-    return numbers_of_namesakes(speakers)
+    compaction = () if prompt_input.compaction is None else (prompt_input.compaction,)
+    return numbers_of_namesakes(speakers, "\n".join(each.text for each in (*prompt_input.summaries, *compaction)))
 
 
 def _affordable_recall(

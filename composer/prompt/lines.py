@@ -10,10 +10,12 @@ always one of this prompt's sources.
 
 import re
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import count
 from typing import Final
 
 from composer.model import Agent, Item, Message
@@ -23,7 +25,7 @@ from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
-from composer.text.names import AGENT_LABEL, in_quotes, look, speaker_label
+from composer.text.names import AGENT_LABEL, in_quotes, looks_within, speaker_label, title_label
 from composer.text.notices import without_notices
 from composer.text.offline import without_notice
 
@@ -33,6 +35,7 @@ UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not 
 ONE_DAY: Final = timedelta(days=1)
 SHIFT: Final = timedelta(hours=1)  # by which a day is longer or shorter when clocks change
 MAX_TYPE_CHARS: Final = 80  # of an attachment's media type
+MARK_DIGITS: Final = 4  # of the number that tells a person from others of that name
 
 _MEDIA_TYPE = re.compile(r"[^\w./+;= -]+", re.ASCII)
 
@@ -44,21 +47,46 @@ def quote(text: str) -> str:
     return "\n  | ".join(line.rstrip() for line in clean_text(text).strip("\n").split("\n"))
 
 
-def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]]) -> Mapping[uuid.UUID, str]:
-    """What tells people apart whose names look the same, by user: " [1]" for the first by id. Nobody's own name can
-    have it."""
-    people = {(name, user) for name, user in speakers if user is not None}
-    if len({user for _, user in people}) < 2:
+def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]], beside: str = "") -> Mapping[uuid.UUID, str]:
+    """What tells people apart whose names are alike, by user: " [4821]". Nobody's own name can have it.
+
+    Names are alike that look the same, and one that has another's whole name within ("alice and carol"). The number is
+    the person's own, so it is the same wherever it stands, and no newcomer changes it. Where two have the same one,
+    both have more of its digits. Who is told apart so in a text that is shown `beside` (a summary), is it here as well.
+    """
+    named = {(name, user) for name, user in speakers if user is not None}
+    if len({user for _, user in named}) < 2 and "[" not in beside:
         return {}
+    people = [(speaker_label(name), user) for name, user in named]
+    looks = [looks_within(label) for label, _ in people]
     by_look = defaultdict[str, set[uuid.UUID]](set)
-    for name, user in people:
-        by_look[look(speaker_label(name))].add(user)
-    return {
-        user: f" [{number}]"
-        for users in by_look.values()
-        if len(users) > 1
-        for number, user in enumerate(sorted(users), 1)
-    }
+    for (_, user), (whole, *_) in zip(people, looks, strict=True):
+        by_look[whole].add(user)
+    alike = set[uuid.UUID]()
+    for (label, user), within in zip(people, looks, strict=True):
+        for users in (by_look[each] for each in within if each in by_look):
+            if users != {user}:
+                alike |= users | {user}
+        if "[" in beside and f"{label} [{_digits(user)[:MARK_DIGITS]}" in beside:
+            alike.add(user)
+    return _shortest({user: _digits(user) for user in alike})
+
+
+def _digits(user: uuid.UUID) -> str:
+    """The number of a person, all of its digits: they are of their id alone."""
+    return str(int.from_bytes(sha256(user.bytes).digest()))[::-1]  # the last digit first: the first is mostly a one
+
+
+def _shortest(numbers: Mapping[uuid.UUID, str]) -> Mapping[uuid.UUID, str]:
+    """As many digits of each number as tell it from the others, and not less than MARK_DIGITS."""
+    found = dict[uuid.UUID, str]()
+    for length in count(MARK_DIGITS):
+        had = Counter(number[:length] for number in numbers.values())
+        new = {user: number[:length] for user, number in numbers.items() if user not in found}
+        found |= {user: f" [{digits}]" for user, digits in new.items() if had[digits] == 1}
+        if len(found) == len(numbers):
+            break
+    return found
 
 
 def structured_item(item: Item, namesakes: Mapping[uuid.UUID, str]) -> Item:
@@ -76,13 +104,15 @@ def structured_item(item: Item, namesakes: Mapping[uuid.UUID, str]) -> Item:
 
 def author_label(message: Message, namesakes: Mapping[uuid.UUID, str]) -> str:
     """Who wrote a message, as its line begins, told from others of that name."""
-    user = None if message.by_agent else message.user_id
-    return speaker_label(message.author) + ("" if user is None else namesakes.get(user, ""))
+    if message.by_agent:
+        return title_label(message.author)  # whatever its admins call it
+    return speaker_label(message.author) + ("" if message.user_id is None else namesakes.get(message.user_id, ""))
 
 
-def numbers_in(items: Iterable[Item]) -> Mapping[uuid.UUID, str]:
-    """What tells apart those who said items under one name."""
-    return numbers_of_namesakes((each.author, each.user_id) for each in items if each.author and not each.by_agent)
+def numbers_in(items: Iterable[Item], beside: str = "") -> Mapping[uuid.UUID, str]:
+    """What tells apart those who said items under one name, as `numbers_of_namesakes`."""
+    speakers = ((each.author, each.user_id) for each in items if each.author and not each.by_agent)
+    return numbers_of_namesakes(speakers, beside)
 
 
 def message_line(
@@ -112,7 +142,7 @@ def question_line(
     body = message_line(question, shown, namesakes)
     for number, image in enumerate(shown, 1):
         if image.message.id != question.id:
-            name, author = in_quotes(image.attachment.name), speaker_label(image.message.author)
+            name, author = in_quotes(image.attachment.name), author_label(image.message, namesakes)
             body += f"\n  [image {number}, shown below: {name}, from the message of {author} that this replies to]"
     return body
 

@@ -4,17 +4,26 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
+from itertools import takewhile
 from typing import Final
 
 from composer.text.cleaning import clean_line, normalised, shorten
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
+# What is said of several people, of whoever speaks, or of what they decided, in a few languages and without accents.
+# None that many people are called, such as "Ella".
+NOT_ONE_PERSON: Final = (
+    *("I", "we", "she", "he", "they", "everyone", "everybody", "team", "decision", "ich", "wir", "alle", "jeder"),
+    *("entscheidung", "beschluss", "nous", "tous", "equipe", "nosotros", "todos", "equipo", "tutti", "squadra"),
+    *("decisione", "decisao", "iedereen", "besluit"),
+)
 DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
-APP: Final = "app"  # the last word of an app's name: it may call itself like a person
+APP: Final = "app"  # the last word of an app's name, and of no person's: an app may call itself like a person
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
+MAX_WORDS_WITHIN: Final = 6  # words of a name that is looked for within another
 MAX_CACHED_AGENTS: Final = 100  # lists of agents, of as many organisations
 MAX_CACHED_LETTERS: Final = 4_000  # as many as the names of a few languages take
 
@@ -27,7 +36,8 @@ _SIGNS: Final = re.compile(
 # What closes a quotation, also to who reads fast: straight, curly, low, angled, full-width and ornamental double marks.
 _QUOTES: Final = re.compile('["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]')
 _APOSTROPHE: Final = "'"
-_RESERVED: Final = frozenset({AGENT_LABEL.casefold(), *(role.casefold() for role in ROLES)})
+_RESERVED: Final = frozenset(each.casefold() for each in (AGENT_LABEL, *ROLES, *NOT_ONE_PERSON))
+_PERSON: Final = "a person named "
 # Letters and digits of ASCII that look alike. What are digits alone is a number, and no name in disguise.
 _ALIKE: Final = str.maketrans("01i|23456789", "olllzeasbtbg")
 # Signs and letters that stand for one of ASCII in names that imitate, and that Unicode's list does not have.
@@ -52,17 +62,36 @@ def person_name(name: str, agents: Collection[str]) -> str:
     """A person's name as it is stored: cleaned, on one line. May be empty.
 
     Whoever is called like one of `agents` (their names and slugs), also with other letters that look the same, or like
-    "You", "Assistant" or "System", becomes "a person named …".
+    "You", "Assistant" or "System", like several people ("Everyone", "The team") or like an app ("alice (app)"), becomes
+    "a person named …".
     """
-    cleaned, named = clean_line(name), _reserved_looks(tuple(agents))
-    is_taken = looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named
-    return f"a person named {cleaned}" if is_taken else cleaned
+    cleaned = clean_line(name)
+    is_taken = _is_taken(cleaned, agents) or (_ends_like_an_app(cleaned) and not cleaned.startswith(_PERSON))
+    return _PERSON + cleaned if is_taken else cleaned
 
 
-def app_name(name: str) -> str:
-    """The name of an app, a bot or a webhook, from its `person_name`: with the badge that chat platforms show."""
+def app_name(name: str, agents: Collection[str]) -> str:
+    """The name of an app, a bot or a webhook as it is stored: as a `person_name`, with the badge that chat platforms
+    show."""
     badge = f" ({APP})"
-    return f"{shorten(name.removesuffix(badge), MAX_LABEL_CHARS - len(badge))}{badge}"
+    cleaned = clean_line(name).removesuffix(badge)
+    named = _PERSON + cleaned if _is_taken(cleaned, agents) else cleaned
+    return f"{shorten(named, MAX_LABEL_CHARS - len(badge))}{badge}"
+
+
+def _is_taken(name: str, agents: Collection[str]) -> bool:
+    """Whether a name looks like that of an agent, of a role, or of no one person."""
+    named = _reserved_looks(tuple(agents))
+    return bool(looks(name) & (_NOT_ONE_PERSON | named) or _undecorated(name) & named)
+
+
+def _ends_like_an_app(name: str) -> bool:
+    """Whether a name ends as those of apps do, also in other letters or before other words that decorate."""
+    for each in (name, _without_signs(name)):
+        endings = (_DECORATIONS.get(_shape(word)) for word in reversed(_plain_words(each)))
+        if APP in takewhile(bool, endings):
+            return True
+    return False
 
 
 @lru_cache(maxsize=MAX_CACHED_AGENTS)
@@ -73,9 +102,9 @@ def _reserved_looks(agents: tuple[str, ...]) -> frozenset[str]:
 
 def speaker_label(name: str) -> str:
     """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
-    times. A person whose name was stored before it was cleaned so is not called "You" either."""
+    times. A person whose name was stored before it was cleaned so is not called "You" or "Everyone" either."""
     label = _label(name) or NOBODY
-    return f"a person named {label}" if label.casefold() in _RESERVED else label
+    return _PERSON + label if label.casefold() in _RESERVED else label
 
 
 def title_label(title: str) -> str:
@@ -93,9 +122,14 @@ def in_quotes(text: str, max_chars: int = MAX_LABEL_CHARS) -> str:
     return f'"{_QUOTES.sub(_APOSTROPHE, clean_line(text, max_chars))}"'
 
 
-def look(name: str) -> str:
-    """What a name looks like at first sight: two people with the same look may be taken for one another."""
-    return _look(name) or name.casefold()
+def looks_within(name: str) -> list[str]:
+    """What a name looks like at first sight, by which two people may be taken for one another, and then what each run
+    of at most MAX_WORDS_WITHIN of its words does: "alice and carol" has the looks of alice and of carol."""
+    words = _shaped_words(name)
+    whole = _shape("".join(words)) or name.casefold()
+    lengths = range(2, min(MAX_WORDS_WITHIN + 1, len(words)))
+    runs = (words[start : start + length] for length in lengths for start in range(len(words) - length + 1))
+    return [whole, *words, *(_shape("".join(run)) for run in runs)]
 
 
 def plain_words(text: str) -> list[str]:
@@ -120,8 +154,13 @@ def _without_signs(name: str) -> str:
 
 
 def _look(name: str) -> str:
+    return _shape("".join(_shaped_words(name)))
+
+
+def _shaped_words(name: str) -> list[str]:
+    """The words of a name as they look, without those that decorate it, unless it has no others."""
     words = [_shape(word) for word in _plain_words(name)]
-    return _shape("".join([word for word in words if word not in _DECORATIONS] or words))
+    return [word for word in words if word not in _DECORATIONS] or words
 
 
 def _undecorated(name: str) -> set[str]:
@@ -182,3 +221,6 @@ def _confusable_with_ascii() -> dict[str, str]:
         for glyph in alike
         if glyph["c"].isascii()
     }
+
+
+_NOT_ONE_PERSON: Final = frozenset(map(_look, (AGENT_LABEL, *NOT_ONE_PERSON)))

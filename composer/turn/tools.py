@@ -314,8 +314,9 @@ class ToolSession:
         self._has_read = True
         marks = {item.id: f"s{number}" for number, item in enumerate(self._items, 1)}
         lines, found, left = [f"[{RECALL}]"], [], self._tokens
-        shown = [item for section in self._composed.prompt.sections for item in section.sources]
-        namesakes, asker = numbers_in((*shown, *self._items, *items)), self._request.asker
+        sections, asker = self._composed.prompt.sections, self._request.asker
+        shown = [item for section in sections for item in section.sources]
+        namesakes = numbers_in((*shown, *self._items, *items), "\n".join(section.text for section in sections))
         for item in items:
             mark = marks.get(item.id)
             number = len(self._items) + 1

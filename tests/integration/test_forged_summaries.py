@@ -69,4 +69,4 @@ async def test_whoever_takes_the_name_of_another_is_told_from_them(settings: Set
             assert "Alice: " not in text
             assert "Alice approves" not in text
             assert "\u0410lice: " not in text
-        assert re.search(r"- \S+ \u0410lice \[\d\] \(proposed\): We decided", context)
+        assert re.search(r"- \S+ \u0410lice \[\d{4}\] \(proposed\): We decided", context)

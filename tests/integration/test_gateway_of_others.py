@@ -88,6 +88,23 @@ async def test_what_others_wrote_is_never_in_a_system_message_and_says_whose_and
     assert words(other) == ["zqmine"]
 
 
+async def test_those_whose_facts_and_decisions_stand_there_under_one_name_are_told_apart(stage: GatewayStage) -> None:
+    namesake = "m\u0430llory"
+    await stage.hub.user(namesake)
+    await shared_project(stage, "alice", namesake)
+    for user, word in (("mallory", "zqone"), (namesake, "zqother")):
+        await stage.harness.command(user, f"/nexus fact set {word} {word} --project --yes", dm="nexus")
+        await stage.harness.command(user, f"/nexus landmark add always {word} --project --yes", dm="nexus")
+    _, other = await asked(stage)
+    marks = {
+        word: set(re.findall(rf"llory \[(\d{{4}})\].*{word}|{word}.*llory \[(\d{{4}})\]", other))
+        for word in words(other)
+    }
+    told = {word: {mark for found in marks[word] for mark in found if mark} for word in marks}
+    assert [len(each) for each in told.values()] == [1, 1], other
+    assert told["zqone"] != told["zqother"]
+
+
 async def test_nothing_of_others_however_long_keeps_out_what_is_ones_own(stage: GatewayStage) -> None:
     command = stage.harness.command
     await command("alice", "/nexus fact set deploy_day zqfriday --everywhere --yes", dm="nexus")

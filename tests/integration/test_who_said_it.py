@@ -1,9 +1,11 @@
 """Who said something is part of it: equal words of several people are several, and namesakes are told apart."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from bot.console import schedule
 from bot.script.places import incoming, place_of
 from tests.support.harness import AppHarness
 
@@ -50,5 +52,53 @@ async def test_people_of_one_name_are_told_apart_by_the_command_too(harness: App
         await harness.app.receive(harness.workspace(), [replace(said, user_name="Alex Kim")])
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     found = (await harness.command("eve", "/nexus recall desk", **ROOM)).text
-    assert "Alex Kim [1] (" in found
-    assert "Alex Kim [2] (" in found
+    assert len(set(re.findall(r"Alex Kim \[\d{4}\] \(", found))) == 2
+
+
+async def said_as(harness: AppHarness, user: str, name: str, text: str) -> None:
+    said = incoming(harness.workspace(), place_of("general", None, None), user, text, harness.clock.tick())
+    await harness.app.receive(harness.workspace(), [replace(said, user_name=name)])
+
+
+def numbers_before(text: str, said: str) -> set[str]:
+    return set(re.findall(rf"alice( \[\d{{4}}\])?(?: \([^)]*\))?(?:, [^:]* \d\d:\d\d)?: {said}", text))
+
+
+@pytest.mark.parametrize("newcomers", range(6))
+async def test_who_is_who_in_a_stored_summary_stays_when_others_of_that_name_come(
+    harness: AppHarness, newcomers: int
+) -> None:
+    await said_as(harness, "alice", "alice", "I take care of the invoices.")
+    await said_as(harness, "mallory", "alice", "I sold the company car.")
+    harness.clock.tick(30 * 3600)
+    assert (await schedule.run(harness.app, "day", harness.clock.now())).done
+    for number in range(newcomers):
+        await said_as(harness, f"newcomer{number}", "alice", "Hello.")
+    composed = await harness.compose("dora", "@nexus who sold the company car?", **ROOM)
+    sections = {each.name: each.text for each in composed.prompt.sections}
+    caught_up = (await harness.command("dora", "/nexus catch-up 40 hours", **ROOM)).text
+    marks = list[set[str]]()
+    for said in ("I take care", "I sold"):
+        shown = [numbers_before(sections[name], said) for name in ("SUMMARIES", "WORKING")]
+        shown.append(numbers_before(caught_up, said))
+        assert shown[0] == shown[1] == shown[2]
+        marks += shown
+    assert marks[0] != marks[3]
+    assert [len(each) for each in marks] == [1] * 6
+    assert "" not in set.union(*marks)
+
+
+async def test_who_speaks_alone_today_has_the_number_of_the_summary_of_two(harness: AppHarness) -> None:
+    await said_as(harness, "alice", "alice", "I take care of the invoices.")
+    await said_as(harness, "mallory", "alice", "I sold the company car.")
+    harness.clock.tick(30 * 3600)
+    assert (await schedule.run(harness.app, "day", harness.clock.now())).done
+    for number in range(250):  # until what was said the day before stands in the summary alone
+        await harness.say("bob", f"Ping {number}.", **ROOM)
+    await said_as(harness, "alice", "alice", "Tea is ready.")
+    composed = await harness.compose("dora", "@nexus is tea ready?", **ROOM)
+    sections = {each.name: each.text for each in composed.prompt.sections}
+    assert "I sold" not in sections["WORKING"]
+    own = numbers_before(sections["SUMMARIES"], "I take care")
+    assert own != numbers_before(sections["SUMMARIES"], "I sold")
+    assert numbers_before(sections["WORKING"], "Tea is ready") == own

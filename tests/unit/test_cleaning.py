@@ -10,7 +10,7 @@ from composer.errors import BadInput
 from composer.ingest.validation import message_text
 from composer.memory.remember import clean_value
 from composer.text.cleaning import MAX_MARKS, clean_line, clean_text, is_storable
-from composer.text.names import MAX_LABEL_CHARS, app_name, looks, person_name, speaker_label
+from composer.text.names import MAX_LABEL_CHARS, app_name, looks, person_name, speaker_label, title_label
 
 FLAG_OF_ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 # Single characters and sequences that cleaning looks at, so that they meet often.
@@ -203,8 +203,60 @@ def test_the_values_of_facts_are_cleaned_in_every_depth() -> None:
 
 @pytest.mark.parametrize("name", ["alice", "alice (app)", "alice" * 30])
 def test_an_app_is_never_called_like_a_person(name: str) -> None:
-    named = app_name(name)
+    named = app_name(name, ["Nexus"])
     assert named.endswith(" (app)")
-    assert app_name(named) == named
+    assert app_name(named, ["Nexus"]) == named
     assert speaker_label(named).endswith(" app")
     assert len(named) <= MAX_LABEL_CHARS
+
+
+@pytest.mark.parametrize("name", ["Nexus", "Everyone"])
+def test_an_app_is_not_called_like_an_agent_either(name: str) -> None:
+    assert app_name(name, ["Nexus"]) == f"a person named {name} (app)"
+
+
+@pytest.mark.parametrize(
+    "name", ["alice (app)", "alice app", "alice \uff21\uff30\uff30", "alice [\u0430pp] \u2713", "alice app bot"]
+)
+def test_no_person_is_called_like_an_app(name: str) -> None:
+    named = person_name(name, ["Nexus"])
+    assert named == f"a person named {name}"
+    assert person_name(named, ["Nexus"]) == named
+    assert speaker_label(named) != speaker_label(app_name("alice", ["Nexus"]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "Everyone",
+            "everyone.",
+            "\u0415verybody",
+            "The team",
+            "TEAM",
+            "Decision",
+            "D\u00e9cision",
+            "Decisi\u00f3n",
+            "She",
+            "I",
+        ),
+        *("They", "we", "Alle", "Wir", "Entscheidung", "\u00c9quipe", "Nous", "Todos", "Tutti", "Iedereen"),
+    ],
+)
+def test_no_person_is_called_like_several_or_like_whoever_speaks(name: str) -> None:
+    named = person_name(name, ["Nexus"])
+    assert named == f"a person named {name}"
+    assert person_name(named, ["Nexus"]) == named
+
+
+@pytest.mark.parametrize("name", ["Everyone", "team", "ICH", "She"])
+def test_a_stored_name_is_not_shown_as_that_of_several(name: str) -> None:
+    assert speaker_label(name) == f"a person named {name}"
+    assert title_label(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["Ali", "Ella", "Elle", "Al", "Allie", "Noi", "Team Lead", "Ann (App Support)", "Apple"]
+)
+def test_names_of_people_are_none_of_several_or_of_apps(name: str) -> None:
+    assert person_name(name, ["Nexus"]) == name

@@ -1,5 +1,7 @@
 """People of one name are told apart in a prompt by a number that nobody's own name can have."""
 
+import itertools
+import re
 import uuid
 from dataclasses import replace
 
@@ -7,19 +9,77 @@ import pytest
 
 from composer.model import Item, Message, Visibility
 from composer.ports.clock import EARLIEST
-from composer.prompt.lines import message_line, numbers_of_namesakes, recall_line, structured_item
+from composer.prompt.lines import author_label, message_line, numbers_of_namesakes, recall_line, structured_item
 
 ONE, TWO, THREE = (uuid.UUID(int=n) for n in (1, 2, 3))
+OWN = {ONE: " [5470]", TWO: " [5083]", THREE: " [8075]"}  # of these ids, for ever: they stand in stored summaries
 
 
 def test_only_people_of_one_name_have_numbers() -> None:
     assert numbers_of_namesakes([("Alex", ONE), ("Alex", ONE), ("Bo", TWO)]) == {}
-    assert numbers_of_namesakes([("Alex", TWO), ("Bo", THREE), ("alex", ONE)]) == {ONE: " [1]", TWO: " [2]"}
+    assert set(numbers_of_namesakes([("Alex", TWO), ("Bo", THREE), ("alex", ONE)])) == {ONE, TWO}
 
 
 @pytest.mark.parametrize("name", ["\u0410lex", "\uff21lex", "Alex.", "\u00c1lex", "A\u200blex", "ALEX"])
 def test_names_that_look_the_same_have_numbers_too(name: str) -> None:
-    assert numbers_of_namesakes([("Alex", ONE), (name, TWO)]) == {ONE: " [1]", TWO: " [2]"}
+    assert set(numbers_of_namesakes([("Alex", ONE), (name, TWO)])) == {ONE, TWO}
+
+
+@pytest.mark.parametrize("name", ["Alex, Bo", "Bo and Alex", "alex & friends", "Alex Kim", "\u0410lex/Bo", "(ALEX) Bo"])
+def test_who_has_anothers_whole_name_within_theirs_has_a_number_and_so_has_the_other(name: str) -> None:
+    assert set(numbers_of_namesakes([("Alex", ONE), (name, TWO)])) == {ONE, TWO}
+    assert numbers_of_namesakes([("Alex", ONE), (name, ONE)]) == {}, "who was renamed is one person"
+
+
+@pytest.mark.parametrize("name", ["Alexander", "Alexa Bo", "Bo", "\u2713"])
+def test_other_names_have_none(name: str) -> None:
+    assert numbers_of_namesakes([("Alex", ONE), (name, TWO)]) == {}
+
+
+def test_the_number_is_the_persons_own_whoever_else_is_called_so() -> None:
+    assert numbers_of_namesakes([("Alex", each) for each in (ONE, TWO, THREE)]) == OWN
+    for pair in itertools.permutations(OWN, 2):
+        assert numbers_of_namesakes([("Alex", each) for each in pair]) == {each: OWN[each] for each in pair}
+
+
+def test_two_with_the_same_number_have_more_of_its_digits() -> None:
+    first, again, mark = dict[str, uuid.UUID](), ONE, ""
+    for again in (uuid.UUID(int=n) for n in range(10, 2_000)):
+        mark = numbers_of_namesakes([("Alex", again), ("Alex", ONE)])[again]
+        if mark in first:
+            break
+        first[mark] = again
+    one = first[mark]
+    found = numbers_of_namesakes([("Alex", one), ("Alex", again), ("Alex", THREE)])
+    assert found[THREE] == OWN[THREE], "others keep theirs"
+    assert found[one] != found[again]
+    for each in (one, again):
+        assert re.fullmatch(r" \[\d{5,7}\]", found[each])
+        assert found[each].startswith(mark[:-1]), "it goes on as it stands elsewhere"
+    assert numbers_of_namesakes([("Alex", again), ("Alex", one)]) == {each: found[each] for each in (one, again)}
+
+
+def test_who_has_a_number_in_a_text_beside_has_it_here_too() -> None:
+    beside = f"Alex{OWN[ONE]}: I pay.\nAlex{OWN[TWO]}: I do not."
+    assert numbers_of_namesakes([("Alex", TWO), ("Bo", ONE)], beside) == {TWO: OWN[TWO]}
+    assert numbers_of_namesakes([("Alex", THREE)], beside) == {}
+
+
+def test_an_agent_is_called_as_its_admins_call_it() -> None:
+    message = Message(
+        id=uuid.UUID(int=9),
+        external_id="9",
+        seq=1,
+        at=EARLIEST,
+        user_id=None,
+        agent_id=TWO,
+        author="Team",
+        text="hi",
+        namespace="room:1",
+        visibility=Visibility.PUBLIC,
+    )
+    assert author_label(message, {}) == "Team"
+    assert author_label(replace(message, agent_id=None, user_id=ONE), {}) == "a person named Team"
 
 
 def test_authors_of_facts_and_decisions_have_the_number() -> None:

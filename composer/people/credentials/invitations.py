@@ -29,7 +29,7 @@ NO_INVITATION: Final = (
 )
 UNKNOWN_INVITATION: Final = "There is no such invitation."
 NO_NAME: Final = "Choose a name that has letters in it."
-NAME_OF_AGENT: Final = "An agent is called so, or nearly: choose another name."
+NO_NAME_OF_A_PERSON: Final = "An agent, an app or a group is called so, or nearly: choose another name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def _cleaned(name: str, agents: Sequence[Agent]) -> str:
         raise BadInput(f"A name has at most {MAX_NAME_CHARS} characters.")
     if not looks(cleaned) or cleaned.casefold() in (NAMELESS, UNNAMED):
         raise BadInput(NO_NAME)
-    if _is_of_agent(cleaned, agents):
-        raise BadInput(NAME_OF_AGENT)
+    if _is_no_persons(cleaned, agents):
+        raise BadInput(NO_NAME_OF_A_PERSON)
     return cleaned
 
 
@@ -183,9 +183,9 @@ def _free(name: str, names: Sequence[str], agents: Sequence[Agent]) -> str:
     taken = frozenset[str]().union(*map(looks, names))
     numbered = (f"{name[: MAX_NAME_CHARS - 6].rstrip()} {number}" for number in itertools.count(2))
     return next(
-        each for each in itertools.chain([name], numbered) if not (looks(each) & taken or _is_of_agent(each, agents))
+        each for each in itertools.chain([name], numbered) if not (looks(each) & taken or _is_no_persons(each, agents))
     )
 
 
-def _is_of_agent(name: str, agents: Sequence[Agent]) -> bool:
+def _is_no_persons(name: str, agents: Sequence[Agent]) -> bool:
     return person_name(name, [each for agent in agents for each in (agent.name, agent.slug)]) != name

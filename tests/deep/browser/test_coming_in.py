@@ -46,7 +46,7 @@ async def test_somebody_joins_by_keyboard_alone(harness: AppHarness, windows: Wi
     await window.open(link)
     await window.tab.keyboard.type("nexus")
     await window.tab.keyboard.press("Enter")
-    await window.tab.wait_for_selector("text=An agent is called so")
+    await window.tab.wait_for_selector("text=An agent, an app or a group is called so")
     assert await window.violations() == []
     assert await window.tab.evaluate("document.activeElement.id") == "name"
     await window.tab.keyboard.press("Control+A")

@@ -144,6 +144,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "without_notices": lambda text: notices.without_notices(f"{text} To undo it: /nexus forget item "),
     "look": names.looks,
+    "looks_within": names.looks_within,
     "terms": terms.terms,
     "tongue": terms.tongue,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),
