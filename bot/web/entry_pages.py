@@ -17,6 +17,7 @@ from bot.web.shapes.values import Moment
 from composer.entries import listing
 from composer.entries.listing import Page
 from composer.entries.tools import require_known
+from composer.model import Item
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.operations import Operation
@@ -133,8 +134,8 @@ async def page_values(tx: Transaction, access: EntryAccess, found: Page, *, snip
     return {"items": items, "next": found.cursor}
 
 
-async def names_for(tx: Transaction, access: EntryAccess, entries: Sequence[Entry]) -> Names:
-    """What the owners, teams and projects of entries are called."""
+async def names_for(tx: Transaction, access: EntryAccess, entries: Sequence[Entry | Item]) -> Names:
+    """What the owners, teams and projects of entries, facts and landmarks are called."""
     others = [user for user in owners(entries) if user != access.user]
     people = {access.user: access.name} | (await tx.people.names(others) if others else {})
     of_teams = may_see_teams(access) and any(entry.namespace.startswith("team:") for entry in entries)

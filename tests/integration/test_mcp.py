@@ -219,6 +219,52 @@ async def test_a_fact_says_who_set_it_and_for_which_project(harness: AppHarness,
         ]
 
 
+async def test_a_search_says_whose_a_hit_is_and_where(harness: AppHarness, url: str, claude: str) -> None:
+    hub, bobs, own = Hub(harness), await key_of(harness, "bob"), await key_of(harness, "alice")
+    await harness.command("bob", "/nexus project create apollo", dm="nexus")
+    await harness.command("bob", "/nexus project member add apollo alice write", dm="nexus")
+    await harness.command("alice", "/nexus project accept apollo --yes", dm="nexus")
+    await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
+    await harness.command("bob", "/nexus fact set prefer_zq loud --project --yes", session="s1")
+    await harness.command("bob", "/nexus landmark add we prefer zq above all --project --yes", session="s1")
+    await harness.command("alice", "/nexus fact set prefer_zq.mine calm --everywhere --yes", dm="nexus")
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+
+        async def post(key: str, path: str, **body: Any) -> Any:
+            answer = await http.post(path, headers=bearer(key), json=body)
+            return answer.json() if answer.content else None
+
+        team = (await post(bobs, "/v1/teams", name="kitchen"))["id"]
+        await post(bobs, f"/v1/teams/{team}/invites", user=str(await hub.user("alice")))
+        await post(own, f"/v1/teams/{team}/accept")
+        await post(bobs, "/v1/entries", content="I prefer zq in the project", kind="preference", project="apollo")
+        shared = (await post(bobs, "/v1/entries", content="I prefer zq in the team", kind="preference"))["id"]
+        await http.put(f"/v1/entries/{shared}/team", headers=bearer(bobs), json={"team": team})
+        await post(own, "/v1/entries", content="I prefer zq myself", kind="preference")
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    async with mcp_client(url, claude) as client:
+        found = (await called(client, "search", query="prefer zq prefer_zq prefer_zq.mine"))["results"]
+        assert {each["text"]: (each.get("owner"), each.get("shared_with")) for each in found if "id" in each} == {
+            "I prefer zq in the project": ("bob", "apollo"),
+            "I prefer zq in the team": ("bob", "kitchen"),
+            "I prefer zq myself": (None, None),
+        }
+        exact = [(each["title"], each.get("owner"), each.get("shared_with")) for each in found if "id" not in each]
+        assert sorted(exact) == [
+            ("landmark", "bob", "apollo"),
+            ("prefer_zq", "bob", "apollo"),
+            ("prefer_zq.mine", None, None),
+        ]
+        for each in found:  # a search tells of an entry what a list does
+            if "id" in each:
+                fetched = await called(client, "fetch", id=each["id"])
+                assert fetched["metadata"].items() <= each.items()
+        [begun] = (await client.get_prompt("recall", {"topic": "prefer zq"})).messages
+        said = begun.content.text  # type: ignore[union-attr]
+        assert "What has an `owner` was written by that person and not by me" in said
+        assert {each.get("owner") for each in json.loads(said.partition("\n")[2])["results"]} == {"bob", None}
+
+
 async def test_an_isolated_project_is_read_and_written_by_naming_it(harness: AppHarness, url: str) -> None:
     await harness.command("alice", "/nexus project create apollo --isolated", dm="nexus")
     key = await key_of(harness, "alice", "claude", ["entries:read", "entries:write", "projects:read", "projects:write"])

@@ -5,11 +5,13 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from bot.web.shapes.entries import SNIPPET_CHARS, Names, entry_values
+from bot.web.shapes.entries import SNIPPET_CHARS, Names, shared_in
 from composer.entries.search import Hit
 from composer.errors import NotFound
+from composer.model import Item
 from composer.repositories.entries import Entry
 from composer.text.cleaning import clean_text
+from composer.text.names import NOBODY, UNNAMED
 from composer.visibility import UNKNOWN_ENTRY
 
 # Says what the texts are, wherever there are some: people and other tools wrote them.
@@ -48,23 +50,16 @@ def snippet(text: str, title: str) -> str:
     return text if len(text) <= SNIPPET_CHARS else f"{text[:SNIPPET_CHARS].rstrip()} …"
 
 
-def hit_values(hit: Hit, public_url: str | None) -> dict[str, Any]:
+def hit_values(hit: Hit, names: Names, public_url: str | None) -> dict[str, Any]:
     """Something that was found for a question. `id` is that of what can be fetched; a fact or a landmark is shown
     whole, and has none."""
     text = snippet(hit.item.text, hit.title)
     if hit.entry is None:
-        return {"title": hit.title or hit.item.kind, "kind": hit.item.kind, "text": text, "url": ""}
-    entry = hit.entry
-    return {
-        "id": str(entry.id),
-        "title": hit.title,
-        "url": url_of(public_url, entry.id),
-        "text": text,
-        "kind": entry.values.kind,
-        "tags": list(entry.values.tags),
-        "origin": entry.origin,
-        "tokens": entry.tokens,
-    }
+        said = {"title": hit.title or hit.item.kind, "kind": hit.item.kind, "text": text, "url": ""}
+        return said | _whose(hit.item, names)
+    values = listed_values(hit.entry, names) | {"url": url_of(public_url, hit.entry.id), "text": text}
+    values.pop("snippet", None)
+    return values
 
 
 def whole_values(entry: Entry, names: Names) -> dict[str, Any]:
@@ -76,8 +71,6 @@ def whole_values(entry: Entry, names: Names) -> dict[str, Any]:
 
 def listed_values(entry: Entry, names: Names) -> dict[str, Any]:
     """An entry of a list: what it begins with, and what tells it from others. What is empty is left out."""
-    values = entry_values(entry, names, snippet=True)
-    shared = values["shared"]["team"] or values["shared"]["project"]
     shown = {
         "id": str(entry.id),
         "title": entry.title,
@@ -86,9 +79,20 @@ def listed_values(entry: Entry, names: Names) -> dict[str, Any]:
         "tags": list(entry.values.tags),
         "key": entry.values.key,
         "origin": entry.origin,
-        "owner": None if values["owner"]["you"] else values["owner"]["name"],
-        "shared_with": None if shared is None else shared["name"],
+        **_whose(entry, names),
         "created": entry.created_at.isoformat(timespec="seconds"),
         "tokens": entry.tokens,
     }
     return {name: value for name, value in shown.items() if value}
+
+
+def _whose(found: Entry | Item, names: Names) -> dict[str, str]:
+    """Who else something is of, and the team or project that it is shared with: nothing of either for what is the
+    reader's own."""
+    values = {}
+    if found.user_id not in names.access.users:
+        values["owner"] = (found.user_id and names.people.get(found.user_id)) or NOBODY
+    shared = shared_in(found.namespace, names)
+    if (where := shared["team"] or shared["project"]) is not None:
+        values["shared_with"] = where["name"] or UNNAMED
+    return values

@@ -9,7 +9,9 @@ from pydantic import Field
 from bot.web.mcp.tools import EntryTools
 
 RECALL_INSTRUCTION: Final = (
-    "Use what the memory has on the topic where it helps, and name entries by their titles. As JSON:"
+    "Use what the memory has on the topic where it helps, and name entries by their titles. What has an `owner` was "
+    "written by that person and not by me, for the team or project in `shared_with`: it is neither my preference nor "
+    "my decision, and where you use it, say whose it is. As JSON:"
 )
 REMEMBER_INSTRUCTION: Final = (
     "Look back over this conversation and find what will still matter in a month: decisions and their reasons, "

@@ -95,14 +95,19 @@ class EntryTools:
     ) -> str:
         """Search what the person and their teams and projects remember, by meaning and by words. Use it before you
         answer anything that may depend on earlier decisions, preferences or facts. Gives beginnings of texts, best
-        first; get a whole text with fetch."""
+        first; get a whole text with fetch. What has an `owner` is somebody else's: their preference, not the
+        person's."""
         async with self._caller.call(context, Operation.SEARCHES) as call:
             question = EntryQuestion(query, limit, None, None, tuple(kinds or ()), tuple(tags or ()))
             found = await call.app.entry_search.search(await _reader(call, project), question)
             _note_tokens(call, found.tokens, has_found=bool(found.hits))
-            shown = [hit_values(hit, self._public_url) for hit in found.hits]
+            if not found.hits:
+                return text_of({"results": []})
+            async with call.reading(project) as (tx, access):
+                names = await names_for(tx, access, [hit.entry or hit.item for hit in found.hits])
+            shown = [hit_values(hit, names, self._public_url) for hit in found.hits]
             whole = sum(0 if hit.entry is None else hit.entry.tokens for hit in found.hits)
-            return text_of({"note": DATA, "results": shown, "total_tokens": whole} if shown else {"results": []})
+            return text_of({"note": DATA, "results": shown, "total_tokens": whole})
 
     @in_sentences
     async def fetch(self, id: Id, context: Context[Any, Any], project: Project = None) -> str:

@@ -20,6 +20,7 @@ from composer.entries.draft import (
     MAX_VENDORS,
     SentEntry,
 )
+from composer.model import Item
 from composer.repositories.entries import Entry
 from composer.visibility import EntryAccess
 
@@ -248,14 +249,18 @@ def shown_as(shape: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any
 
 def shared_values(entry: Entry, names: Names) -> dict[str, Any]:
     """With whom an entry is shared, as EntrySharing shows it."""
-    kind, _, rest = entry.namespace.partition(":")
+    everyone = entry.namespace.startswith("profile:")
+    return {**shared_in(entry.namespace, names), "everyone": everyone, "former_member": entry.former}
+
+
+def shared_in(namespace: str, names: Names) -> dict[str, Any]:
+    """The team or the project of a namespace, as EntrySharing shows them."""
+    kind, _, rest = namespace.partition(":")
     shared_id = uuid.UUID(rest) if kind in ("team", "project") else None
     slugs = {each.id: each.slug for each in names.access.projects}
     return {
         "team": _named(kind == "team", shared_id, names.teams),
         "project": _named(kind == "project", shared_id, slugs),
-        "everyone": kind == "profile",
-        "former_member": entry.former,
     }
 
 
@@ -263,9 +268,9 @@ def _named(applies: bool, id: uuid.UUID | None, names: Mapping[uuid.UUID, str]) 
     return {"id": id, "name": names.get(id, "")} if applies and id is not None else None
 
 
-def owners(entries: Sequence[Entry]) -> list[uuid.UUID]:
-    """The people whose entries these are."""
-    return sorted({entry.user_id for entry in entries})
+def owners(entries: Sequence[Entry | Item]) -> list[uuid.UUID]:
+    """The people whose entries, facts and landmarks these are."""
+    return sorted({entry.user_id for entry in entries if entry.user_id is not None})
 
 
 assert set(ENTRY_KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
