@@ -10,7 +10,7 @@ from typing import Final
 from composer.layers.ranking import asking_share, authors_named, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
-from composer.text.examples import examples
+from composer.text.examples import SIGNS, Examples, examples
 from composer.text.languages import stem
 from composer.text.terms import STOP_WORDS, folded, tongue
 
@@ -26,6 +26,8 @@ MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 # greetings and thanks are like each other in all languages.
 FOREIGN_FIT: Final = 0.15
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
+SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
+MIN_KNOWN_SHARE: Final = 0.5  # of its words, which stand in examples of small talk
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
@@ -75,7 +77,7 @@ _SMALL: Final = "small"
 MIN_SMALL_TALK_MARGIN: Final = 1.5  # of being like small talk over being like anything that is asked
 MAX_UNASKING_CHARS: Final = 32
 MAX_SMALL_TALK_SIGNS: Final = 12  # of a text in Chinese, Japanese or Korean
-_LOGOGRAPHIC: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_LOGOGRAPHIC: Final = re.compile(f"[{SIGNS}]")
 _REQUESTS: Final = frozenset(
     ["tell", "show", "find", "list", "give", "explain", "describe", "search", "look", "summarise", "summarize"]
 )
@@ -100,23 +102,40 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
 def asks_nothing(question: str, names: Collection[str]) -> bool:
     """Whether a text is small talk by its words, or by what it shares with examples in many languages ("you made my
     day", "haha danke"): short, without a number or a word that is in none of them, since that may be what is searched
-    for ("vault key"), and with a question mark only if it is an example itself. `names` are the agent's.
+    for ("vault key"). One word alone must be an example itself. `names` are the agent's.
     """
     if is_small_talk(question, names):
         return True
-    own = {name.casefold() for name in names}
-    text = " ".join(word for word in question.split() if word.casefold().strip("@,!.:") not in own)
-    signs = _LOGOGRAPHIC.search(text) is not None
-    most = MAX_SMALL_TALK_SIGNS if signs else MAX_UNASKING_CHARS
-    if not text or len(text) > most or any(letter.isdigit() for letter in text):
-        return False
-    known = examples(_SMALL_TALK_FILE, _QUESTIONS_FILE)
-    kind = known.kind_of_example(text)
-    if kind is not None or any(mark in text for mark in _QUESTION_MARKS):
+    text = _unaddressed(question, names)
+    if _is_short(text) and (kind := _small_talk().kind_of_example(text)) is not None:
         return kind == _SMALL
-    if not signs and not known.has_all_words(_SMALL, text):
-        return False
-    return known.margins(text).get(_SMALL, 0.0) > MIN_SMALL_TALK_MARGIN
+    return _is_like_small_talk(text, 1.0)
+
+
+def _unaddressed(question: str, names: Collection[str]) -> str:
+    own = {name.casefold() for name in names}
+    return " ".join(word for word in question[:MAX_RELEVANT_CHARS].split() if word.casefold().strip("@,!.:") not in own)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a text is short enough for small talk, and has no number."""
+    most = MAX_SMALL_TALK_SIGNS if _LOGOGRAPHIC.search(text) else MAX_UNASKING_CHARS
+    return 0 < len(text) <= most and not any(letter.isdigit() for letter in text)
+
+
+def _is_like_small_talk(text: str, least: float) -> bool:
+    """Whether a text is short, more like small talk than like what is asked, and has at least this part of its words
+    from examples of small talk."""
+    known = _small_talk()
+    return (
+        _is_short(text)
+        and known.known_share(_SMALL, text) >= least
+        and known.margins(text).get(_SMALL, 0.0) > MIN_SMALL_TALK_MARGIN
+    )
+
+
+def _small_talk() -> Examples:
+    return examples(_SMALL_TALK_FILE, _QUESTIONS_FILE)
 
 
 def asks_only_for_a_time(question: str, names: Collection[str]) -> bool:
@@ -147,6 +166,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     asked_in = tongue(question[:MAX_RELEVANT_CHARS])
     least = TOLD_FIT if _tells(question) else MIN_FIT
     bound = least * scale - (NAMED_FIT if authors.difference(names) else 0.0)
+    bound += SMALL_TALK_FIT if _is_like_small_talk(_unaddressed(question, names), MIN_KNOWN_SHARE) else 0.0
 
     def fit(candidate: Candidate) -> float:
         """Its words count together with those of its neighbours: an answer seldom repeats the words of its question.

@@ -24,6 +24,9 @@ _BRACES: Final = re.compile(r"\{\w+\}")
 _BRACKETS: Final = re.compile(r"[\[\]]")
 _PLACEHOLDER: Final = re.compile(r"\{\w+\}|\[[^\[\]]+\]")
 _WORD: Final = re.compile(r"[^\W_]+")
+# The characters of Chinese, Japanese and Korean, each of which is a word here: nothing stands between their words.
+SIGNS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_WORD_OR_SIGN: Final = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
 _LENGTHS: Final = (2, 3, 4)
 
 
@@ -43,9 +46,10 @@ class Examples:
         """The kind of an example in the same words."""
         return self.kinds.get(_plain(sentence))
 
-    def has_all_words(self, kind: str, sentence: str) -> bool:
-        """Whether each word of a sentence stands in some example of a kind."""
-        return self.words[kind].issuperset(_plain(sentence).split())
+    def known_share(self, kind: str, sentence: str) -> float:
+        """The part of the words of a sentence, 0 to 1, that stand in some example of a kind; 0 of one word alone."""
+        said = words_and_signs(sentence)
+        return sum(word in self.words[kind] for word in said) / len(said) if len(said) > 1 else 0.0
 
     def margins(self, sentence: str, prior: float = 0.0) -> dict[str, float]:
         """By kind, how much likelier a sentence is of it than of none: the logarithm, less `prior`, by the root of the
@@ -75,7 +79,7 @@ def examples(name: str, against: str = "") -> Examples:
     sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
     words = {
-        of: frozenset(word for kind, _, text in read if kind == of for word in _plain(text).split()) for of in counts
+        of: frozenset(word for kind, _, text in read if kind == of for word in words_and_signs(text)) for of in counts
     }
     return Examples(parts, weights, sentences, kinds, words)
 
@@ -90,6 +94,11 @@ def _likelihoods(counts: Counter[str], parts: Iterable[str]) -> NDArray[np.float
 def _lines(name: str) -> list[list[str]]:
     texts = files("composer.text").joinpath(name).read_text("utf-8").splitlines() if name else []
     return [line.split("\t") for line in texts]
+
+
+def words_and_signs(sentence: str) -> list[str]:
+    """The words of a sentence, in lower case, and its signs one by one."""
+    return _WORD_OR_SIGN.findall(sentence.casefold())
 
 
 def _plain(sentence: str) -> str:

@@ -2,7 +2,8 @@
 
 100 labelled questions about IRC logs and LoCoMo conversations (tests/bench/relevance_questions.txt), each asked in its
 room a day after the end: 70 that lines of the room answer, and 30 that none does (small talk, what has nothing to do
-with the room, and what was never spoken of).
+with the room, and what was never spoken of). And lines of small talk in six languages, with short requests and answers
+(tests/bench/small_talk_lines.txt), in one room of each kind.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from bot.console.logs import configure_logs
 from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from composer.app import App
+from composer.layers.relevance import asks_nothing
 from composer.model import CONSOLE, ConversationKind, Place
 from tests.bench.embedders import EMBEDDERS, embedder_named
 from tests.bench.irc import read_log
@@ -30,6 +32,8 @@ from tests.bench.world import data_folder, opened, stores
 
 QUESTIONS: Final = Path(__file__).with_name("relevance_questions.txt")
 ANSWERABLE: Final = "answerable"
+LINES: Final = QUESTIONS.with_name("small_talk_lines.txt")
+ROOMS_OF_LINES: Final = ("locomo:2", "irc:2004-11-15_03")
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,12 @@ def labelled() -> list[Labelled]:
     ]
 
 
+def small_talk(room: str) -> list[Labelled]:
+    """The lines of small talk, and of what is none, asked by somebody who is new in a room."""
+    rows = [line.split("\t") for line in LINES.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return [Labelled(room, "frank", f"{kind} {language}", frozenset(), text) for kind, language, text in rows]
+
+
 def rooms(data: Path) -> dict[str, list[MessageEvent]]:
     """Return the messages of each room."""
     found = {f"locomo:{n}": talk.messages for n, talk in enumerate(read_talks(data / "locomo" / "locomo-dev.json"))}
@@ -98,6 +108,7 @@ async def measure(data: Path, embedder: str) -> Report:
     for one in labelled():
         asked[one.room].append(one)
     outcomes: list[Outcome] = []
+    lines: dict[str, list[Outcome]] = {}
     with data_folder() as home:
         async with (
             stores(home) as servers,
@@ -105,16 +116,23 @@ async def measure(data: Path, embedder: str) -> Report:
         ):
             for name, messages in rooms(data).items():
                 sys.stderr.write(f"… {name}: {len(messages)} messages, {len(asked[name])} questions\n")
+                await _fill(app, name, messages)
                 outcomes += await _ask(app, name, messages, asked[name])
-    return _report(outcomes)
+                if name in ROOMS_OF_LINES:
+                    lines[name] = await _ask(app, name, messages, small_talk(name))
+    return _report(outcomes, lines)
 
 
-async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[Labelled]) -> list[Outcome]:
+async def _fill(app: App, name: str, messages: list[MessageEvent]) -> None:
     workspace = app.directory.workspace(CONSOLE, name.replace(":", "-"))
     own = [message.model_copy(update={"workspace": workspace.name}) for message in messages]
     await import_history(app, [Line(name, n, m) for n, m in enumerate(own, 1)], lambda _: None)
     await app.indexer.catch_up(workspace.tenant_id)
-    at = max(message.at for message in own if message.at is not None) + timedelta(days=1)
+
+
+async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[Labelled]) -> list[Outcome]:
+    workspace = app.directory.workspace(CONSOLE, name.replace(":", "-"))
+    at = max(message.at for message in messages if message.at is not None) + timedelta(days=1)
     place, outcomes = Place(ConversationKind.ROOM, ROOM), []
     for n, one in enumerate(asked):
         made, _ = await question(app, workspace, place, one.asker, one.text, at, top_k=None, id=f"q{n}")
@@ -126,7 +144,7 @@ async def _ask(app: App, name: str, messages: list[MessageEvent], asked: list[La
     return outcomes
 
 
-def _report(outcomes: list[Outcome]) -> Report:
+def _report(outcomes: list[Outcome], lines: dict[str, list[Outcome]]) -> Report:
     report = Report("relevance")
     answerable = [each for each in outcomes if each.asked.kind == ANSWERABLE and each.missing]
     rows = []
@@ -149,7 +167,23 @@ def _report(outcomes: list[Outcome]) -> Report:
     empty = {kind: [not each.recalled for each in outcomes if each.asked.kind == kind] for kind in kinds}
     table = [[kind, len(found), 100 * float(np.mean(found))] for kind, found in empty.items()]
     report.table("questions without an answer", ["", "questions", "recalled nothing, %"], table)
+    for kind, title in (
+        ("small", "small talk"),
+        ("none", "short requests and answers"),
+    ):
+        by_language: dict[str, list[Outcome]] = defaultdict(list)
+        for each in (each for found in lines.values() for each in found if each.asked.kind.startswith(kind)):
+            by_language[each.asked.kind.split()[1]].append(each)
+        table = [[language, *_nothing(found)] for language, found in by_language.items()]
+        table.append(["all", *_nothing([each for found in by_language.values() for each in found])])
+        report.table(f"{title}: recalled nothing, %", ["", *ROOMS_OF_LINES, "taken for small talk"], table)
     return report
+
+
+def _nothing(outcomes: list[Outcome]) -> list[float]:
+    """The percentage that recalled nothing in each room, and of those that need no search for it."""
+    shares = [[not each.recalled for each in outcomes if each.asked.room == room] for room in ROOMS_OF_LINES]
+    return [100 * float(np.mean(each)) for each in (*shares, [asks_nothing(each.asked.text, ()) for each in outcomes])]
 
 
 def main() -> None:

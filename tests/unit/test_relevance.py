@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,34 @@ def test_what_names_a_subject_asks_something(text: str) -> None:
     assert not asks_nothing(text, AGENT)
 
 
+LINES = [
+    line.split("\t")
+    for line in (Path(__file__).parents[1] / "bench" / "small_talk_lines.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def test_short_requests_and_answers_in_six_languages_are_seldom_taken_for_small_talk() -> None:
+    requests = [text for kind, _, text in LINES if kind == "none"]
+    assert sum(asks_nothing(text, AGENT) for text in requests) <= len(requests) / 50
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "ja", "zh"])
+def test_half_of_the_small_talk_that_nobody_knew_is_told_without_a_search(language: str) -> None:
+    lines = [text for kind, of, text in LINES if kind == "small" and of == language]
+    assert sum(asks_nothing(text, AGENT) for text in lines) >= len(lines) / 2
+
+
+@pytest.mark.parametrize("text", ["laugh", "noise", "fingers", "五", "wie war die Besprechung?", "who else?"])
+def test_a_word_alone_and_a_question_are_small_talk_only_as_an_example_is(text: str) -> None:
+    assert not asks_nothing(text, AGENT)
+
+
+@pytest.mark.parametrize("text", ["oops", "bravo", "how are you doing?", "¿cómo estás?", "wie war dein Wochenende?"])
+def test_a_word_alone_and_a_question_may_be_small_talk(text: str) -> None:
+    assert asks_nothing(text, AGENT)
+
+
 @pytest.mark.parametrize(
     ("alone", "with_subject"),
     [
@@ -189,6 +218,14 @@ def test_a_question_that_names_somebody_who_speaks_here_needs_less() -> None:
     assert not found(near, [5.0], "what does Carol like?")
     assert found(near, [5.0], "what does Bob like?")
     assert not found([candidate(1, meaning=0.35, author="Nexus")], [5.0], "Nexus, what does Carol like?")
+
+
+def test_what_is_like_small_talk_needs_more_in_common_since_rooms_are_full_of_it() -> None:
+    near = [candidate(1, meaning=0.5)]
+    assert found(near, [5.0], "the printer on the second floor")
+    assert not found(near, [5.0], "you made my Thursday, thanks")
+    assert found([candidate(1, meaning=0.7)], [5.0], "you made my Thursday, thanks")
+    assert found(near, [5.0], "allergies"), "a word alone may be what is searched for"
 
 
 def test_without_vectors_the_words_alone_decide() -> None:
