@@ -9,7 +9,9 @@ from composer.model import derived_id
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.repositories.api_keys import KeyEntry
 from composer.repositories.openid_logins import LoginEntry
+from composer.settings import Settings
 from tests.support.api import bearer, cookie_of, key_of, person
+from tests.support.gateway import gateway_stage
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, Person
 
@@ -41,14 +43,27 @@ async def test_a_key_is_made_shown_once_and_opens_what_the_page_says(client: htt
     assert "chat" not in said["permissions"]
     address = re.search(r"claude mcp add --transport http nexus (\S+)/mcp --header", made.text)
     assert address is not None
-    assert f"OPENAI_BASE_URL={address[1]}/v1" in made.text
+    assert "OPENAI_BASE_URL" not in made.text, "there is no gateway here"
+    assert 'value="gateway"' not in made.text
     assert f"curl {address[1]}/v1/query" in made.text
-    assert made.text.count(key) == 5, "by itself, and where it is pasted"
+    assert made.text.count(key) == 4, "by itself, and where it is pasted"
     listed = await alice.page("/tools")
     assert key not in listed
     assert key[:-56] in listed, "its beginning"
     assert "read your entries, write entries of yours" in listed
     assert "see rooms, DMs or conversations" in listed
+
+
+async def test_where_there_is_a_gateway_a_key_is_pasted_for_it_and_tried(settings: Settings) -> None:
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url) as client:
+        alice = Person(client, await cookie_of(stage.harness, "alice"))
+        await alice.page("/tools")
+        made = (await alice.press("/tools", vendor="claude")).text
+    address = re.search(r"curl (\S+)/v1/query", made)
+    assert address is not None
+    assert f"OPENAI_BASE_URL={address[1]}/v1" in made
+    assert 'value="mcp"' in made
+    assert 'value="gateway"' in made
 
 
 async def test_how_long_a_key_works_is_chosen(client: httpx2.AsyncClient, alice: Person) -> None:

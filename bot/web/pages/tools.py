@@ -227,4 +227,5 @@ def _shown(request: Request, viewer: Viewer, template: str, chrome: Any, **value
     settings = viewer.call.app.settings
     address = settings.web_address
     values |= {"address": address, "mcp": resource_of(address), "has_oauth": settings.public_url is not None}
+    values["has_gateway"] = settings.upstream_of(viewer.principal.tenant) is not None
     return page(request, template, viewer.language, chrome=chrome, now=viewer.call.now, **values)
