@@ -268,10 +268,10 @@ class Agent:
     """A bot persona.
 
     `window` is how many tokens the model takes, prompt and answer together. `images`: the model accepts images.
-    `summary_model` writes its summaries and compactions; "" for the model itself. `fallback_models` are asked in turn
-    when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself) are passed to
-    models that reason before they answer. `tools`: its model may call the memory tools, whose results have at most
-    `tool_tokens` tokens in one turn.
+    `summary_model` chooses the sentences of its summaries and compactions; "" for the model itself. `fallback_models`
+    are asked in turn when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself)
+    are passed to models that reason before they answer. `tools`: its model may call the memory tools, whose results
+    have at most `tool_tokens` tokens in one turn.
     """
 
     id: uuid.UUID
@@ -292,7 +292,7 @@ class Agent:
 
     @property
     def for_summaries(self) -> "Agent":
-        """The same agent, with the model that writes its summaries. A model of their own has no fallback: an extractive
+        """The same agent, with the model for its summaries. A model of their own has no fallback: an extractive
         summary takes its place."""
         fallback = () if self.summary_model else self.fallback_models
         effort = self.summary_effort or ("" if self.summary_model else self.reasoning_effort)

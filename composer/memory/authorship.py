@@ -2,8 +2,7 @@
 
 What is learnt together is of one author (composer/memory/learner.py), so a model that obeys a message can put nothing
 into anybody else's mouth. Here is judged that it puts nothing new into the author's: most words of a statement, and
-every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled. The
-sentences of summaries are judged so, too (composer/summaries/evidence.py).
+every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled.
 """
 
 import re
@@ -57,11 +56,6 @@ def support(said: Collection[str], statement: str, names: Collection[str] = ()) 
     if not words or any(_has_digit(word) and word not in said for word in words):
         return 0.0
     return sum(_beginning(word) in said for word in words) / len(words)
-
-
-def says_some(said: Collection[str], statement: str, names: Collection[str] = ()) -> bool:
-    """Whether said words have one of a statement's."""
-    return any(_beginning(word) in said for word in _content(statement, names))
 
 
 def _content(statement: str, names: Collection[str]) -> list[str]:

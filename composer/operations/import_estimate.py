@@ -18,7 +18,7 @@ from composer.settings import Settings
 from composer.stores.models.configured import configured_extraction, extraction_agent, extraction_model
 from composer.stores.models.mem0_extraction import EXTRACTION_PROMPT_VERSION, MAX_KNOWN_TOKENS
 from composer.stores.models.tokens import tokenizer_for
-from composer.summaries.summariser import summary_prompt
+from composer.summaries.summariser import REPLY_SHARE, summary_prompt
 from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, TIER_SHARE, activity_sessions
 from composer.text.counts import counted
 from composer.text.instructions import template
@@ -193,4 +193,4 @@ class ImportEstimator:
 
     def _summary(self, tier: str, tokens: int) -> Usage:
         budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[tier])
-        return Usage(self._tokenizer.count(summary_prompt(budget)) + tokens, budget)
+        return Usage(self._tokenizer.count(summary_prompt(budget)) + tokens, int(budget * REPLY_SHARE))

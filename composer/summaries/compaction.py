@@ -15,7 +15,7 @@ from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports.models import Tokenizer, UsageAccount, WorkKind
 from composer.prompt.budget import COMPACT_TO, MAX_PROMPT_SHARE, budget_of, frame_tokens, view_size, view_tokens
 from composer.prompt.rendering import PROMPT_RULES
-from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.prompt.sections import COMPACTION
 from composer.prompt.token_estimate import MAX_FACTOR
 from composer.repositories.compactions import Compaction
 from composer.repositories.database import Database
@@ -168,7 +168,8 @@ class Compactor:
 
         With `persist` the compaction is stored for the next turns. Without, no model is used and nothing is stored.
         """
-        inputs = [*_inputs_of(plan.previous), *summary_inputs(plan.covered)]
+        earlier = [] if plan.previous is None else [SummaryInput("", plan.previous.through[0], plan.previous.text)]
+        inputs = [*earlier, *summary_inputs(plan.covered)]
         where = plan.conversation
         account = UsageAccount(where.tenant_id, WorkKind.SUMMARY, plan.agent, where.id, where.user_id)
         writer = plan.agent if persist else None
@@ -213,17 +214,6 @@ def _compaction(plan: CompactionPlan, written: SummaryText) -> Compaction:
         created_at=plan.at,
         sources=tuple(dict.fromkeys(sources)),
     )
-
-
-def _inputs_of(compaction: Compaction | None) -> list[SummaryInput]:
-    """An earlier compaction as inputs of the next one; the sentences of an extractive one keep their speakers."""
-    if compaction is None:
-        return []
-    at = compaction.through[0]
-    if compaction.model != EXTRACTIVE:
-        return [SummaryInput("", at, compaction.text)]
-    lines = [line.partition(": ") for line in compaction.text.split("\n")]
-    return [SummaryInput(author if text else "", at, text or author) for author, _, text in lines]
 
 
 def compaction_item(compaction: Compaction, agent: Agent) -> Item:

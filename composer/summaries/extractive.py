@@ -1,5 +1,5 @@
-"""Extractive summaries: sentences of the sources, chosen because they ask or decide something or cover many terms,
-without near-duplicates. Pure.
+"""The sentences of summaries, and a choice of them without a model: of those that ask or decide something or cover many
+terms, without near-duplicates. Pure.
 
 The weights are set by hand; `make bench-quality` measures them.
 """
@@ -50,8 +50,10 @@ _DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A candidate for an extractive summary. `order` is its position in the sources, `weight` its own merit."""
+    """A candidate for a summary. `of` is the number of its source, `order` its position in all of them; `weight` is its
+    own merit, 0 where it tells nothing by itself ("Totally agree", "We are live!")."""
 
+    of: int
     order: int
     author: str
     text: str
@@ -60,7 +62,7 @@ class Sentence:
 
 
 def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
-    """The distinct sentences of the inputs that have content, in their order; of very many, those of most weight."""
+    """The distinct sentences of the inputs, in their order; of very many, those of most weight."""
     found: dict[frozenset[str], Sentence] = {}
     recent: list[frozenset[str]] = []
     last_input_of: dict[str, int] = {}
@@ -73,9 +75,10 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
             own = frozenset(terms(words))
             known_as = found.get(own)
             is_new = known_as is None or (is_own(author) and not is_own(known_as.author))  # not as another's quotation
-            if is_new and _has_content(words, own):
+            if is_new and own:
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
-                found[own] = Sentence(number * 1000 + min(nth, 999), author, words, own, weight)
+                weight *= _has_content(words, own)
+                found[own] = Sentence(number, number * 1000 + min(nth, 999), author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda sentence: (-sentence.weight, sentence.order))[:MAX_SENTENCES]
@@ -84,8 +87,14 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
 
 def _said(source: SummaryInput) -> Iterator[tuple[str, str]]:
     """The sentences of an input, each with what stands before it: its author, who may say it, quote it, or have sent it
-    in a file. Cut into sentences, a quotation has its marks no more."""
-    checked = bool(source.author) and is_own(source.author)
+    in a file. Cut into sentences, a quotation has its marks no more. Each line of a summary is one that was cut
+    before."""
+    if not source.author:
+        for line in source.text.splitlines():
+            author, colon, words = line.partition(": ")
+            yield (author, words) if colon else ("", line)
+        return
+    checked = is_own(source.author)
     own = {" ".join(each.split()) for each in sentences(own_words(source.text))} if checked else set()
     for sentence in sentences(source.text):
         said = " ".join(without_quotations(sentence, MIN_QUOTED_WORDS).split()) if checked else ""
@@ -128,11 +137,11 @@ def extractive_summary(
     `vectors` has a row for each candidate, and `scale` says what their cosines say; without them sentences are compared
     by their terms.
     """
-    lines = [attributed_line(sentence.author, sentence.text) for sentence in candidates]
+    lines = [line_of(sentence) for sentence in candidates]
     costs = np.array([tokenizer.count(line) + 1 for line in lines], dtype=np.float64)
     similarity = _similarity(candidates, vectors, scale)
     weights = np.array([sentence.weight for sentence in candidates], dtype=np.float64)
-    nearest_chosen, available = np.zeros(len(candidates)), np.ones(len(candidates), dtype=bool)
+    nearest_chosen, available = np.zeros(len(candidates)), weights > 0
     chosen: list[int] = []
     left = float(budget)
     while True:
@@ -145,10 +154,20 @@ def extractive_summary(
         available[best] = False
         left -= float(costs[best])
         nearest_chosen = np.maximum(nearest_chosen, similarity[best])
-    text = "\n".join(lines[n] for n in sorted(chosen, key=lambda n: candidates[n].order))
-    if candidates and not chosen:  # each one is too long: the beginning of the weightiest is better than nothing
+    text = in_order(candidates, chosen)
+    if weights.any() and not chosen:  # each one is too long: the beginning of the weightiest is better than nothing
         text = _beginning(lines[int(weights.argmax())], budget, tokenizer)
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def line_of(sentence: Sentence) -> str:
+    """A sentence as a line of a summary."""
+    return attributed_line(sentence.author, sentence.text)
+
+
+def in_order(candidates: Sequence[Sentence], chosen: Sequence[int]) -> str:
+    """The chosen candidates, as they were said one after another, a line each."""
+    return "\n".join(line_of(each) for each in sorted((candidates[n] for n in chosen), key=lambda each: each.order))
 
 
 def _beginning(line: str, budget: int, tokenizer: Tokenizer) -> str:

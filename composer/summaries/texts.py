@@ -19,8 +19,8 @@ NOT_OWN: Final = " (quoted or pasted)"  # behind whom a line quotes or pastes
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """One text to summarise: a message, with what stands in its files, or a summary of the tier below (then `author` is
-    empty). `author` is what stands before its lines: a name, with the number of those who are called alike."""
+    """One text to summarise: a message, with what stands in its files, or an earlier summary (then `author` is empty).
+    `author` is what stands before its lines: a name, with the number of those who are called alike."""
 
     author: str
     at: datetime
@@ -30,7 +30,7 @@ class SummaryInput:
 
 @dataclass(frozen=True, slots=True)
 class SummaryText:
-    """A written summary. `model` is the name of the model that wrote it, or `extractive`."""
+    """A summary, a sentence a line. `model` is the name of the model that chose them, or `extractive`."""
 
     text: str
     model: str

@@ -7,7 +7,7 @@ message gives another summary, and an interrupted run continues with the marks t
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
@@ -25,7 +25,6 @@ from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.texts import SummaryInput, SummaryText, summary_inputs
 from composer.text.dates.local_days import day_of, week_of
 from composer.text.dates.vocabulary import Period
-from composer.text.names import speaker_label
 from composer.text.terms import terms
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -57,11 +56,9 @@ class SummaryWriter(Protocol):
         account: UsageAccount,
         agent: Agent | None = None,
         *,
-        people: Collection[str] = (),
         by_meaning: bool = True,
     ) -> SummaryText:
-        """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one.
-        `people`: whom earlier summaries among the inputs name."""
+        """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one."""
         ...
 
 
@@ -189,13 +186,12 @@ class SummaryTiers:
         async with self._database.transaction(tenant, "read") as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
-            people = await _speakers(tx, span) if span.tier == "week" else set[str]()
         parts, settled = _parts(span, sources, quarters, now)
         new: list[NewSummary] = []
         for part, part_sources in parts:
             id = summary_id(part, part_sources)
             if id not in stored:
-                new.append(await self._write(tenant, part, part_sources, id, now, agent, people))
+                new.append(await self._write(tenant, part, part_sources, id, now, agent))
         async with self._database.transaction(tenant) as tx:
             await tx.serialize()
             await tx.summaries.mark_processed(span, settled)
@@ -211,7 +207,6 @@ class SummaryTiers:
         id: uuid.UUID,
         now: datetime,
         agent: Agent | None,
-        people: Collection[str],
     ) -> NewSummary:
         tokenizer = self._tokenizer(agent)
         inputs = [source.input for source in sources]
@@ -221,7 +216,7 @@ class SummaryTiers:
         )
         budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
         account = UsageAccount(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
-        written = await self._writer.summarise(inputs, budget, tokenizer, account, agent, people=people)
+        written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
         return NewSummary(
             id=id,
             span=span,
@@ -271,13 +266,6 @@ def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
         ends_at=end,
         archived_at=mark.archived_at,
     )
-
-
-async def _speakers(tx: Transaction, span: Span) -> set[str]:
-    """As whom the summaries below may name those who spoke: with the number of those who are called alike, or without,
-    where one of them alone spoke."""
-    messages = [message for message, _ in await tx.summaries.messages_in(span)]
-    return {each.author for each in summary_inputs(messages)} | {speaker_label(each.author) for each in messages}
 
 
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:

@@ -179,22 +179,21 @@ async def test_forgetting_reaches_what_was_posted(harness: AppHarness) -> None:
     assert "zqlynx" not in (await stored(harness)).text
 
 
-class Writer:
-    """A model that says a secret in other words, and in others again when it writes anew."""
+class Chooser:
+    """A model that chooses a secret for a summary, and leaves it out when it chooses anew."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         self.calls += 1
-        told = ("Bob says goodbye.", "On Friday bob is moving.")[self.calls > 1]
-        secret = any("zqquit" in message.content for message in messages)
-        yield Chunk(f"The crane needs a cable. {told if secret else ''}", Usage(10, 10))
+        numbers = [line.partition(".")[0] for line in messages[-1].content.splitlines() if "zqquit" in line]
+        yield Chunk(", ".join(["1", *(numbers if self.calls == 1 else [])]), Usage(10, 10))
 
 
 async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written_anew(settings: Settings) -> None:
     with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
-    async with open_harness(with_model, model=Writer()) as harness:
+    async with open_harness(with_model, model=Chooser()) as harness:
         await harness.say_all("alice", [f"The crane number {number} needs a cable." for number in range(14)], **GENERAL)
         await harness.say("bob", "zqquit: goodbye from me on Friday, moving to Peru", **GENERAL)
         await harness.command("alice", "/nexus digest daily", **GENERAL)
@@ -208,23 +207,23 @@ async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written
 
 
 class Dated:
-    """A model that answers with a weekday, and whose summaries repeat what they are made of."""
+    """A model that answers with a weekday, and chooses all sentences for summaries."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         asked = "[MESSAGE]" in messages[-1].content
-        yield Chunk("On Friday, as was said on Monday." if asked else messages[-1].content, Usage(10, 10))
+        yield Chunk("On Friday, as was said on Monday." if asked else "1-99", Usage(10, 10))
 
 
 async def test_the_heading_of_a_digest_that_is_taken_back_is_no_words_of_anybody(settings: Settings) -> None:
     with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
     async with open_harness(with_model, model=Dated()) as harness:
         await harness.say("alice", "The ship sails on Friday.", **GENERAL)
-        await harness.say("bob", "The zqlynx sleeps.", id="lynx", **GENERAL)
+        await harness.say("bob", "The zqlynx sleeps below the bridge.", id="lynx", **GENERAL)
         answer = await harness.ask("alice", "@nexus when does the ship sail?", **GENERAL)
         await harness.command("alice", "/nexus digest daily", **GENERAL)
         (digest,) = await posted(harness, TUESDAY)
         assert digest.startswith("Digest of Monday")
-        await harness.change("lynx", "The dog sleeps.")
+        await harness.change("lynx", "The dog sleeps below the bridge.")
         assert (await stored(harness)).text == RETRACTED
         shown = (await harness.compose("alice", "@nexus and now?", **GENERAL)).prompt.role_messages
         assert answer.text in "\n".join(message.content for message in shown)

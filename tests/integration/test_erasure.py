@@ -148,10 +148,10 @@ async def test_an_answer_that_repeats_only_what_remains_stays(harness: AppHarnes
 async def test_an_answer_made_from_a_summary_goes_with_what_was_summarised(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring, zqsummarised", id="said", **ROOM)
     await harness.say("bob", "important: the launch is on 12 June", **ROOM)
     harness.clock.tick(30 * 3600)
-    model.says = ["Alice earns ninety-one thousand zqsummarised a year. The launch is on 12 June."]
+    model.says = ["1, 2"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await say_filler(harness)
     await ask(harness, model, "bob", "how much does Alice earn?", "Quite a bit, I gather.")
@@ -163,9 +163,9 @@ async def test_an_answer_made_from_a_summary_goes_with_what_was_summarised(
 async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring: ninety-one thousand a year", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring. I earn ninety-one thousand zqsummarised", id="said", **ROOM)
     harness.clock.tick(30 * 3600)
-    model.says = ["Alice earns ninety-one thousand zqsummarised a year."]
+    model.says = ["2"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await say_filler(harness)
     question = "who could buy a boat by now?"
@@ -179,10 +179,11 @@ async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_
 
 
 async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarness, model: Model) -> None:
-    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring, zqsummarised", id="said", **ROOM)
+    await harness.say("carol", "the weather was 7 at noon", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
-    model.says = ["Alice earns ninety-one thousand zqsummarised a year. The weather was 7."]
+    model.says = ["1, 2"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await ask(harness, model, "bob", "and?", "The weather.")
     await ask(harness, model, "bob", "what does alice earn?", "zqsummarised")
@@ -193,10 +194,10 @@ async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarnes
 async def test_an_answer_that_repeats_a_large_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring: ninety-one thousand a year", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring. I earn ninety-one thousand zqsummarised", id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
-    model.says = ["Alice earns ninety-one thousand zqsummarised a year. The weather was 7."]
+    model.says = ["2"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await ask(harness, model, "bob", "which pizza is best?", "I say zqsummarised.")
     await harness.change("said", None)

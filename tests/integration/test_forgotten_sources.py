@@ -25,19 +25,19 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         yield harness
 
 
-async def summarise(harness: AppHarness, model: Model, text: str) -> None:
-    """Have the day's summary written."""
-    model.says = [text]
+async def summarise(harness: AppHarness, model: Model, chosen: str) -> None:
+    """Have the day's summary written, of the sentences of these numbers."""
+    model.says = [chosen]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     assert not model.says, "the summary was written"
 
 
 async def answer_from_a_summary(harness: AppHarness, model: Model) -> None:
     """An answer that repeats the summary of a day of many messages, one of which is to be forgotten."""
-    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    await harness.say("alice", "my pay is 91k since spring. They raised my zqsummarised again", id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
-    await summarise(harness, model, "Alice has her pay, zqsummarised, since spring.")
+    await summarise(harness, model, "2")
     await ask(harness, model, "bob", "what about the day?", "zqsummarised")
     await ask(harness, model, "bob", "and the weather?", "7.")
 
@@ -57,9 +57,9 @@ async def test_an_answer_that_repeats_a_summary_goes_also_when_it_was_written_an
 ) -> None:
     await answer_from_a_summary(harness, model)
     at, place = harness.workspace(), place_of("general", None, None)
-    late = incoming(at, place, "carol", "it rained", START + timedelta(minutes=90), id="late")
+    late = incoming(at, place, "carol", "it rained on the whole parade", START + timedelta(minutes=90), id="late")
     await harness.app.receive(at, [late])
-    await summarise(harness, model, "The weather was 7, with rain.")
+    await summarise(harness, model, "3")
     await harness.change("said", None)
     assert await answers(harness) == [RETRACTED, "7."]
 

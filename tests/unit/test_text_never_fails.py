@@ -17,7 +17,7 @@ from composer.memory import decisions, patterns, rules, wording
 from composer.memory import index as indexing
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.prompt import lines
-from composer.summaries import evidence, extractive
+from composer.summaries import extractive, summariser
 from composer.summaries.texts import SummaryInput
 from composer.text import (
     asked,
@@ -179,9 +179,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "terms.sentences": terms.sentences,
     "patterns.extract": patterns.extract,
     "patterns.is_question": patterns.is_question,
-    "evidence.supported_text": lambda text: evidence.supported_text(
-        text, evidence.evidence_of([SummaryInput(who, MOMENTS[2], text) for who in ("", text[:9])], UTC, [text[9:18]])
-    ),
+    "summariser.numbers_in": lambda text: list(summariser.numbers_in(text)),
     "own_words.own_words": own_words.own_words,
     "own_words.quotations": lambda text: list(own_words.quotations(text)),
     "own_words.as_quotation": own_words.as_quotation,

@@ -4,7 +4,6 @@ So a wrong memory becomes a wrong answer, and a leak becomes words on a platform
 """
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +13,6 @@ from tests.week.script import Answer, Week
 
 UNKNOWN: Final = "I do not know that here."
 MARK: Final = "[MESSAGE]"
-_TIME: Final = re.compile(r" \(\d{4}-\d\d-\d\d \d\d:\d\d\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,8 @@ class Asked:
 
 class WeekModel(ModelServer):
     """Answers by the week's table. `down` are the models that fail; while `hangs`, an answer stops after its first
-    words. `hidden`: the secrets that the asker of a question, by what it holds, must not learn. A summary repeats what
-    was said, all that fits."""
+    words. `hidden`: the secrets that the asker of a question, by what it holds, must not learn. For a
+    summary it chooses all sentences that don't ask it, as many as fit."""
 
     def __init__(self, week: Week) -> None:
         super().__init__()
@@ -50,7 +48,8 @@ class WeekModel(ModelServer):
         before, mark, question = texts[-1].rpartition(MARK)
         if not mark:
             self.summaries.append("\n".join(texts))
-            return Say(tuple(f"{_TIME.sub('', line)}\n" for line in texts[-1].splitlines() if "@nexus" not in line))
+            lines = [line for line in texts[-1].splitlines() if "@nexus" not in line]
+            return Say((", ".join(line.partition(".")[0] for line in lines),))
         answer = next((each for each in self._week.answers if each.asked in question), None)
         if answer is None:
             return Fail(400, f"The week has no answer to: {question[:200]}")

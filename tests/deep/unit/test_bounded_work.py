@@ -33,8 +33,8 @@ from composer.memory import patterns, rules, wording
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item, Visibility
 from composer.prompt.lines import quote
-from composer.summaries.evidence import evidence_of, supported_text
 from composer.summaries.extractive import candidate_sentences
+from composer.summaries.summariser import numbers_in
 from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import (
     asked,
@@ -159,8 +159,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "text_of_html": html_text.text_of_html,
     "Asked": lambda text: asked.Asked(text).wish(AT, UTC),
     "Asked.part": lambda text: asked.Asked(text).part(text[:300], requests.asks_to_store),
-    "evidence_of": lambda text: evidence_of([_input("bob", text), _input("", text)], UTC, ["Ann B", text[:80]]),
-    "supported_text": lambda text: supported_text(text, evidence_of([_input("bob", text[:999])], UTC, [text[:80]])),
+    "numbers_in": lambda text: list(numbers_in(text)),
+    "lines of a summary": lambda text: candidate_sentences([_input("", text)]),
     "embedding_text": embedding_text,
     "without_mentions": without_mentions,
     "why_unread": lambda text: when.why_unread(text, AT, UTC, timedelta(days=732)),
