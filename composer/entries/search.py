@@ -75,13 +75,14 @@ class EntryQuestion:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """Something that was found. `item` has the text as it is shown, which is `cut` where it is only a part. `entry` is
-    None for facts and landmarks. `tokens` are an estimate of those of the text."""
+    None for facts and landmarks. `tokens` are an estimate of those of the text. `is_own`: whoever asks wrote it."""
 
     item: Item
     title: str
     tokens: int
     cut: bool = False
     entry: Entry | None = None
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,8 @@ class EntrySearch:
         hits = [_entry_hit(item, entries[item.id]) for item in found if item.id in entries]
         wanted = [hit for hit in hits if _is_wanted(hit.entry, question)]
         tokens = access.settings.budget if question.tokens is None else question.tokens
-        return _within((*exact, *wanted)[: question.limit], tokens)
+        chosen = (*exact, *wanted)[: question.limit]
+        return _within([replace(hit, is_own=hit.item.user_id in access.users) for hit in chosen], tokens)
 
     async def still_readable(self, reader: EntryReader, found: SearchResult) -> bool:
         """Whether its reader may still read all that was found, and it still says the same. Raises Unavailable."""

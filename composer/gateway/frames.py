@@ -63,7 +63,7 @@ def exact_line(item: Item, place: str = "") -> str:
 def entry_line(entry: Entry, text: str, place: str = "") -> str:
     """An entry, with a `text` of it that is masked: when it was written, by whom, its kind, and where it is from if
     another person wrote it."""
-    about = f"{entry.values.kind}, from {place}" if place else entry.values.kind
+    about = f"{entry.values.kind}, by another person, from {place}" if place else entry.values.kind
     return f"- {entry.created_at:%Y-%m-%d} {speaker_label(entry.author)} ({about}): {quote(text)}"
 
 

@@ -80,8 +80,8 @@ async def test_what_others_wrote_is_never_in_a_system_message_and_says_whose_and
         assert line.startswith(f"- {place}: ")
         assert "mallory" in line
     (line,) = [line for line in other.split("\n") if "zqentry" in line]
-    assert 'mallory (procedural, from project "apollo")' in line
-    assert "mallory (preference, from a team)" in other
+    assert 'mallory (procedural, by another person, from project "apollo")' in line
+    assert "mallory (preference, by another person, from a team)" in other
 
     system, other = await asked(stage, "mallory")
     assert words(system) == ["zqdecided", "zqentry", "zqfact", "zqshared"], "and to her they are her own"

@@ -17,6 +17,7 @@ from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
 from tests.support.entries import Hub
 from tests.support.harness import AppHarness, open_harness
+from tests.support.projects import join_project
 from tests.support.waiting import until
 from tests.support.web import served_at
 
@@ -157,6 +158,21 @@ async def test_a_project_is_read_by_its_members_and_an_isolated_one_alone(
         body = {"question": "what is the vault behind?", "project": named}
         answer = await client.post("/v1/query", json=body, headers=bearer(bob))
         assert (answer.status_code, answer.json()["detail"]) == (404, f"There is no project '{named}' here.")
+
+
+async def test_what_is_ones_own_is_told_from_what_a_namesake_wrote(
+    harness: AppHarness, hub: Hub, client: httpx2.AsyncClient
+) -> None:
+    namesake = "al\u0456ce"  # with a Cyrillic letter
+    await hub.user(namesake)
+    await harness.command("alice", "/nexus project create apollo", dm="nexus")
+    await join_project(harness, "alice", "apollo", namesake)
+    async with hub.request("alice") as (_, access):
+        (apollo,) = [each.id for each in access.projects]
+    await hub.write("alice", "I prefer tea in the morning", kind="preference")
+    await hub.write(namesake, "I prefer zqcoffee in the morning", kind="preference", project=apollo)
+    found = await query(client, await key_of(harness, "alice"), "what do I prefer in the morning?", project=str(apollo))
+    assert {item["text"].split()[2]: item["yours"] for item in found["items"]} == {"tea": True, "zqcoffee": False}
 
 
 async def test_kinds_and_tags_leave_what_has_them(harness: AppHarness, hub: Hub, client: httpx2.AsyncClient) -> None:

@@ -96,7 +96,8 @@ class SharedWith(BaseModel):
 
 class QueryItem(BaseModel):
     """Something that fits. `text` is `cut` where it is a part of the whole; `tokens` are an estimate of it. `origin` is
-    the tool that wrote it, or api. `mark` stands for it in the answer; `cited`: the answer names that."""
+    the tool that wrote it, or api. `yours`: whoever asks wrote it, and nobody else of the same name. `mark` stands for
+    it in the answer; `cited`: the answer names that."""
 
     id: uuid.UUID
     kind: str
@@ -107,6 +108,7 @@ class QueryItem(BaseModel):
     score: float | None
     origin: str
     author: str
+    yours: bool
     created_at: datetime
     shared_with: SharedWith
     tokens: int
@@ -349,6 +351,7 @@ def _found(hit: Hit, mark: str, cited: set[str]) -> QueryItem:
         score=item.score,
         origin="" if entry is None else entry.origin,
         author=item.author,
+        yours=hit.is_own,
         created_at=item.at,
         shared_with=_shared_with(item.namespace),
         tokens=hit.tokens,
