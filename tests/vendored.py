@@ -1,5 +1,5 @@
 """Leave out of the component sheet what no page uses: `python -m tests.vendored ORIGINAL`, where ORIGINAL is the sheet
-of its package. Run it when a page uses a class that was left out (tests/unit/test_vendored.py says which)."""
+of its package. Run it when a page uses something that was left out (tests/unit/test_vendored.py says which)."""
 
 import re
 import sys
@@ -11,6 +11,8 @@ PAGES: Final = Path(__file__).parent.parent / "bot" / "web" / "pages"
 SHEET: Final = PAGES / "static" / "basecoat-1.0.2.part.css"
 _LEFT_OUT: Final = re.compile(r"/\* Left out: ([^*]*)\*/\n")
 _CLASS: Final = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+_ATTRIBUTE: Final = re.compile(r"\[([a-z][a-z-]*)(?:=\"?([\w-]+)\"?)?\]")
+_VALUED: Final = ("role", "type")  # attributes of which pages have few values
 _CLASSES: Final = re.compile(r"class=\\?[\"']([^\"']*)|className = [\"']([^\"']*)")
 _LIST: Final = re.compile(r":(?:is|where|has|not)\(")
 _GROUPS: Final = ("@layer", "@media", "@supports", "@container")
@@ -20,15 +22,27 @@ _VALUE: Final = re.compile(r"(?<=[{;])(--[\w-]+):(?:[^;{}\"]|\"[^\"]*\")*(?:;|(?
 _EMPTY: Final = re.compile(r"[^{};]*[^{};\s]\{\}")
 
 
+def _files() -> str:
+    """All that makes elements, or gives them something."""
+    files = [*PAGES.rglob("*.html"), *PAGES.glob("static/*.js"), *PAGES.parent.rglob("*.py")]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
 def used_classes() -> set[str]:
     """The words of all classes that templates and scripts give to elements."""
-    files = [*PAGES.rglob("*.html"), *PAGES.glob("static/*.js"), *PAGES.parent.rglob("*.py")]
-    found = (match for path in files for match in _CLASSES.finditer(path.read_text(encoding="utf-8")))
-    return {word for match in found for word in re.findall(r"[\w-]+", match[1] or match[2] or "")}
+    return {word for match in _CLASSES.finditer(_files()) for word in re.findall(r"[\w-]+", match[1] or match[2] or "")}
+
+
+def used_attributes() -> set[str]:
+    """The names of attributes that templates and scripts may give to elements, and `role=…` and `type=…` as they stand
+    there."""
+    text = _files()
+    valued = re.findall(rf'\b((?:{"|".join(_VALUED)})=)"([\w-]+)"', text)
+    return set(re.findall(r"[a-z][a-z-]*", text)) | {name + value for name, value in valued}
 
 
 def left_out(sheet: str) -> set[str]:
-    """The classes that a sheet says it was made without."""
+    """The classes and attributes that a sheet says it was made without."""
     found = _LEFT_OUT.search(sheet)
     return set(found[1].split()) if found else set()
 
@@ -103,9 +117,14 @@ def _fitting(selectors: str, used: set[str]) -> str:
     found = []
     for selector in _parts(selectors):
         kept, rest = _with_lists(selector, used)
-        if kept is not None and set(_CLASS.findall(rest)) <= used:
+        if kept is not None and set(_CLASS.findall(rest)) | _asked(rest) <= used:
             found.append(kept)
     return ",".join(found)
+
+
+def _asked(selector: str) -> set[str]:
+    """The attributes that a selector asks for, as `used_attributes` has them."""
+    return {f"{name}={value}" if name in _VALUED and value else name for name, value in _ATTRIBUTE.findall(selector)}
 
 
 def _with_lists(selector: str, used: set[str]) -> tuple[str | None, str]:
@@ -138,10 +157,10 @@ def _parts(selectors: str) -> Iterator[str]:
 
 def main(original: str) -> None:
     """Write the sheet."""
-    sheet, used = Path(original).read_text(encoding="utf-8"), used_classes()
+    sheet, used = Path(original).read_text(encoding="utf-8"), used_classes() | used_attributes()
     licence = re.match(r"/\*!.*?\*/\n?", sheet, re.S)
     outside = "".join(head for head, _ in _selectors(sheet))
-    gone = " ".join(sorted(set(_CLASS.findall(outside)) - used))
+    gone = " ".join(sorted((set(_CLASS.findall(outside)) | _asked(outside)) - used))
     SHEET.write_text(
         (licence[0] if licence else "") + f"/* Left out: {gone} */\n" + without_unused(sheet, used), encoding="utf-8"
     )

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from tests.vendored import PAGES, SHEET, left_out, used_classes, without_unused
+from tests.vendored import PAGES, SHEET, left_out, used_attributes, used_classes, without_unused
 
 
 def test_each_file_of_others_has_the_digest_that_is_noted_beside_it() -> None:
@@ -15,10 +15,10 @@ def test_each_file_of_others_has_the_digest_that_is_noted_beside_it() -> None:
     assert {path.name for path in (PAGES / "static").iterdir() if re.search(r"-\d+\.\d+\.\d+", path.name)} == set(found)
 
 
-def test_no_page_uses_a_class_that_was_left_out_of_the_component_sheet() -> None:
+def test_no_page_uses_what_was_left_out_of_the_component_sheet() -> None:
     gone = left_out(SHEET.read_text(encoding="utf-8"))
     assert len(gone) > 20
-    assert not gone & used_classes()
+    assert not gone & (used_classes() | used_attributes())
 
 
 def test_a_sheet_keeps_what_may_fit_and_the_values_that_it_asks_for() -> None:
@@ -29,3 +29,9 @@ def test_a_sheet_keeps_what_may_fit_and_the_values_that_it_asks_for() -> None:
     )
     kept = ":root{--a:1px;}@layer components{.btn,p{margin:var(--a)}.btn:is(:hover){top:0}}"
     assert without_unused(sheet, {"btn"}) == kept
+
+
+def test_a_sheet_keeps_no_rule_for_attributes_that_no_page_has() -> None:
+    sheet = ".btn[title],[data-tooltip]{top:0}.input[type=range],.input[type=text]:not([data-tooltip]){top:1px}"
+    kept = ".btn[title]{top:0}.input[type=text]{top:1px}"
+    assert without_unused(sheet, {"btn", "input", "title", "type", "type=text"}) == kept

@@ -18,6 +18,7 @@ from composer.entries import listing
 from composer.people.own_memory import (
     MAX_MAPPED,
     SHELVES,
+    WAITING,
     ItemDetails,
     OwnItems,
     PlacedItem,
@@ -108,7 +109,7 @@ async def show_timeline(
         "total": sum(each.count for each in bars),
         "before": _month_after(first - timedelta(days=40)),
         "after": _month_after(first) if last < today else None,
-        "shelf_counts": {shelf: sum(counts.get(shelf, 0) for counts in days.values()) for shelf in SHELVES},
+        "shelf_counts": {shelf: sum(counts.get(shelf, 0) for counts in days.values()) for shelf in (*SHELVES, WAITING)},
     }
     return page(request, "memory_timeline.html", viewer.language, **values)
 
@@ -241,7 +242,7 @@ def _by_day(found: OwnItems, dates: Dates, order: Order) -> list[tuple[str, list
 
 def _bar(day: date, counts: Any, most: int) -> Bar:
     parts, bottom = [], 0.0
-    for shelf in SHELVES:
+    for shelf in (*SHELVES, WAITING):
         height = 100 * counts.get(shelf, 0) / most if most else 0
         if height:
             bottom += height

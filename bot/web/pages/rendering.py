@@ -315,7 +315,7 @@ class Dates:
 
     def on(self, day: date) -> str:
         """A day with its weekday."""
-        return str(format_skeleton("yMMMMEEEEd", day, locale=self._calendar))
+        return str(format_date(day, "full", locale=self._calendar))
 
     def weekdays(self) -> list[tuple[str, str]]:
         """The days of a week from Monday on, short and whole."""
@@ -342,7 +342,8 @@ class Dates:
         """A large number in few characters, such as 1.2M."""
         if value < 10_000:
             return self.number(value)
-        return str(format_compact_decimal(value, fraction_digits=1, locale=self._locale))
+        short = str(format_compact_decimal(value, fraction_digits=1, locale=self._locale))
+        return short if any(each.isalpha() for each in short) else self.number(value)  # German has no word for it
 
     def size(self, length: int) -> str:
         """A length in bytes, in the largest unit that fits."""
