@@ -15,9 +15,10 @@ from composer.entries.draft import ENTRY_KINDS
 from composer.model import Trust
 from composer.people import own_memory
 from composer.people.projection import in_two_dimensions
+from composer.visibility import Grants
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
-from tests.support.entries import Hub
+from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import OWN, SCRIPT, Person
 
@@ -286,6 +287,17 @@ async def test_the_timeline_counts_days_of_the_reader(harness: AppHarness, alice
     assert await shown.of(f"/memory/timeline?since={today}&until={today}") == set(shown.words)
     assert (await alice.get("/memory/timeline?month=9999-99")).status_code == 200
     assert await shown.of("/memory/timeline?view=table") == set(shown.words)
+
+
+async def test_the_timeline_draws_what_waits_as_well(harness: AppHarness, alice: Person) -> None:
+    await harness.command("alice", "/nexus project create apollo", dm="nexus")
+    hub = Hub(harness, quarantined={Trust.TOOL})
+    async with hub.request("alice") as (_, access):
+        (project,) = access.projects
+    await hub.write("alice", "zqpnpm", "claude", project=project.id, grants=OF_TOOL | {Grants.WRITE_PROJECTS})
+    page = await alice.page("/memory/timeline")
+    assert '<rect data-shelf="waiting"' in page
+    assert '<span class="dot" data-shelf="waiting"></span>Waiting 1' in page
 
 
 async def test_the_map_has_all_that_is_indexed_and_nothing_of_others(

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from tests.vendored import PAGES, SHEET, left_out, used_attributes, used_classes, without_unused
+from tests.vendored import PAGES, left_out, used_attributes, used_classes, without_unused
 
 
 def test_each_file_of_others_has_the_digest_that_is_noted_beside_it() -> None:
@@ -16,7 +16,7 @@ def test_each_file_of_others_has_the_digest_that_is_noted_beside_it() -> None:
 
 
 def test_no_page_uses_what_was_left_out_of_the_component_sheet() -> None:
-    gone = left_out(SHEET.read_text(encoding="utf-8"))
+    gone = left_out()
     assert len(gone) > 20
     assert not gone & (used_classes() | used_attributes())
 

@@ -22,6 +22,27 @@ AXE: Final = NODE / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 RULES: Final = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]
 SIZES: Final = ((1280, 860), (390, 844))
+MISPLACED: Final = """() => {
+  const found = [], within = '.visually-hidden, .scrolled, .scrolls';
+  const shown = each => each.getClientRects().length && !each.closest(within);
+  const named = each => each.outerHTML.replace(/\\s+/g, ' ').slice(0, 160);
+  for (const card of document.querySelectorAll('.card')) {
+    const edge = card.getBoundingClientRect(), style = getComputedStyle(card);
+    const [left, right] = [edge.left + parseFloat(style.paddingLeft), edge.right - parseFloat(style.paddingRight)];
+    for (const each of card.querySelectorAll(':scope > *, :scope > header > *, li > *')) {
+      const box = each.getBoundingClientRect();
+      if (shown(each) && box.width > 1 && (box.right > right + 2 || box.left < left - 2)) found.push(named(each));
+    }
+  }
+  for (const row of document.querySelectorAll('li')) {
+    const parts = [...row.children].filter(shown).map(each => [each, each.getBoundingClientRect()]);
+    for (const [n, [each, box]] of parts.entries()) for (const [, other] of parts.slice(n + 1)) {
+      const width = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+      if (width > 2 && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 2) found.push(named(each));
+    }
+  }
+  return found;
+}"""
 
 
 @dataclass
@@ -44,6 +65,10 @@ class Window:
         found = await self.tab.evaluate("rules => axe.run({runOnly: rules})", RULES)
         return [f"{each['id']}: {node['html'][:160]}" for each in found["violations"] for node in each["nodes"]]
 
+    async def misplaced(self) -> list[str]:
+        """What reaches out of the card that it stands in, and what of a row lies on something else of it."""
+        return list(await self.tab.evaluate(MISPLACED))
+
 
 class Windows:
     """Opens windows of people."""
@@ -52,11 +77,20 @@ class Windows:
         self._browser, self._url, self._harness = browser, url, harness
 
     async def of(
-        self, name: str, *, size: tuple[int, int] = SIZES[0], scheme: str = "light", scripts: bool = True
+        self,
+        name: str,
+        *,
+        size: tuple[int, int] = SIZES[0],
+        scheme: str = "light",
+        locale: str = "en-GB",
+        scripts: bool = True,
     ) -> Window:
         """A window of somebody who is signed in."""
         context = await self._browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, java_script_enabled=scripts
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            locale=locale,
+            java_script_enabled=scripts,
         )
         cookie = {"name": COOKIE_ON_LOCALHOST, "value": await cookie_of(self._harness, name), "url": self._url}
         await context.add_cookies([cookie])

@@ -153,13 +153,14 @@ async def test_every_page_is_for_everybody_s_eyes(
     await filled(harness)
     await set_admin(harness.app, harness.name, "alice", True)
     await key_of(harness, "alice", "claude")
-    window, wrong = await windows.of("alice", size=size, scheme=scheme), list[str]()
+    locale = "de-DE" if scheme == "dark" else "en-GB"
+    window, wrong = await windows.of("alice", size=size, scheme=scheme, locale=locale), list[str]()
     await window.open("/ask")
     await window.tab.fill("#text", "what do I prefer?")
     await window.tab.keyboard.press("Enter")
     await window.tab.wait_for_selector(".agent .answer")
     async for way in opened(window):
-        wrong += [f"{way}: {each}" for each in await window.violations()]
+        wrong += [f"{way}: {each}" for each in (*await window.violations(), *await window.misplaced())]
         if await window.tab.evaluate(WIDER) > 0:
             wrong.append(f"{way} is wider than the window")
     assert wrong + window.faults == []

@@ -74,6 +74,7 @@ async def test_an_export_is_imported_and_undone(
     assert await window.violations() == []
     await window.tab.click("button:has-text('Erase them')")
     await window.tab.wait_for_selector("#imports")
+    assert await window.misplaced() == []
     assert window.faults == []
 
 

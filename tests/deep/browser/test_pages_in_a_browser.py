@@ -90,6 +90,27 @@ async def test_what_opens_on_pages_is_for_everybody_s_eyes(
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+async def test_what_a_button_of_a_row_opens_stands_below_the_row(
+    harness: AppHarness, windows: Windows, size: tuple[int, int]
+) -> None:
+    await filled(harness)
+    window = await windows.of("alice", size=size)
+    await window.open("/waiting")
+    buttons, item = (
+        window.tab.locator(".waits .acts-of >> nth=0 >> .btn:visible"),
+        window.tab.locator(".waits li >> nth=0"),
+    )
+    before = [await each.bounding_box() for each in await buttons.all()]
+    await window.tab.click(".waits .editing summary >> nth=0")
+    text = await (await window.tab.wait_for_selector(".waits textarea >> nth=0")).bounding_box()
+    after = [await each.bounding_box() for each in await buttons.all()]
+    assert after[: len(before)] == before
+    assert text["y"] > before[-1]["y"] + before[-1]["height"]
+    assert text["width"] > 0.85 * (await item.bounding_box())["width"]
+    assert await window.violations() == []
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_what_opens_on_pages_of_admins_is_for_everybody_s_eyes(
     harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
