@@ -2,21 +2,26 @@
 
 Whatever is stored, set or offered in somebody's name because their message asks for it is read here. The request must
 be in their own words. What it asks to store may have a quotation in it, which stays in its quotation marks; a quotation
-alone is stored only where its own sentence asks for that.
+alone is stored only where its own sentence asks for that. What is stored is decided here, and nothing that stands in it
+is left out: a part of what somebody said may be the contrary of it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
 from typing import Final
 
 from composer.text.own_words import MIN_QUOTED_WORDS, own_words, quotations, without_quotations
 from composer.text.quoting import find_quote
-from composer.text.requests import asks_to_store
+from composer.text.requests import asks_to_store, opening
 from composer.text.wishes import Wish, asks_for_reminder, reminder_wish, reminds_all
 
 _SENTENCE_END: Final = re.compile(r"[.!?;](?=\s|\Z)|[\n\u3002\uff01\uff1f\uff1b]")
 _PART: Final = re.compile(r"[^\W_]+")
+_SALUTATION: Final = "(?:hey|hi|hello|hallo|ok|okay)"
+_LIST_MARK: Final = re.compile(r"\A\s*(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s+")
+_SHORTENED: Final = re.compile(r"\b(?:\d{1,2}|[^\W\d_]{1,2})\.\Z")  # "3. Mai", "Dr. Who": ends no clause
+_AROUND: Final = " \t\r\n.!,;:\u3002\uff01"  # at the end of what is stored
 _SOMETHING: Final = "it"  # in place of a quotation, so that its sentence still has something to be done
 
 Span = tuple[int, int]
@@ -25,13 +30,52 @@ Span = tuple[int, int]
 class Asked:
     """What a message asks for. `words` are its sender's own, `text` is that with the quotations in its sentences."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, called: str = "") -> None:
+        """`called`: the name of who is asked, which may stand before what is asked."""
         self.words = own_words(message)
         self.text = own_words(message, quoting=True)
+        named = rf"(?:@[\w.-]{{1,80}}|{re.escape(called)}\b)" if called else r"@[\w.-]{1,80}"
+        self._address = re.compile(rf"\s*(?:{_SALUTATION}\b[\s,]{{1,4}})?{named}[\s,:!]*", re.IGNORECASE)
 
     def to_store(self) -> bool:
         """Whether it asks to remember, note or set something."""
         return asks_to_store(self.words)
+
+    def to_remember(self) -> str:
+        """What it asks to remember: all that follows the words that ask; where nothing does ("Remember that!"), what
+        stands before them; and all of it where no sentence begins with them."""
+        for start, end in self._sentences():
+            asks = opening(self.text, self._after_address(start), end)
+            if asks is None:
+                continue
+            said = self._said(asks.end, len(self.text))
+            if not _PART.search(said):
+                return self._said(self._after_address(0), start).rstrip(_AROUND)
+            alone = asks.question and not _PART.search(self.text, end)
+            return said.rstrip(f"?{_AROUND}" if alone else _AROUND)
+        return self._said(self._after_address(0), len(self.text)).rstrip(_AROUND)
+
+    def to_set(self) -> Iterator[str]:
+        """The clauses that it asks to set or note, without the words that ask: the rest of a sentence that begins with
+        them; where there is none, the lines below it, or the one sentence before it."""
+        spans = list(self._sentences())
+        for number, (start, end) in enumerate(spans):
+            asks = opening(self.text, self._after_address(start), end)
+            if asks is None:
+                continue
+            if _SHORTENED.search(self.text, asks.end, end) and number + 1 < len(spans):
+                end = spans[number + 1][1]
+            rest = self.text[asks.end : end].rstrip()
+            if _PART.search(rest):
+                if asks.question or not rest.endswith(("?", "\uff1f")):
+                    yield rest.rstrip("?\uff1f")
+            elif self.text[start:end].endswith("\n") and _PART.search(self.text, end):
+                for line in self.text[end:].splitlines():
+                    if not _PART.search(line):
+                        break
+                    yield _LIST_MARK.sub("", line)
+            elif number == 1:
+                yield self.text[self._after_address(0) : start].strip()
 
     def for_reminder(self) -> bool:
         """Whether it asks to be reminded of something."""
@@ -66,16 +110,36 @@ class Asked:
                 return None
         return start, end
 
-    def words_beside(self, part: Span) -> set[str]:
-        """The words in lower case of the sentence in which a part of `text` stands, without those of quotations."""
-        start, end = self._sentence(part)
-        said = without_quotations(self.text[start:end], MIN_QUOTED_WORDS)
-        return {word.casefold() for word in _PART.findall(said)}
-
     def _sentence(self, part: Span) -> Span:
         before = [found.end() for found in _SENTENCE_END.finditer(self.text, 0, part[0])]
         after = _SENTENCE_END.search(self.text, part[1])
         return before[-1] if before else 0, after.start() if after else len(self.text)
+
+    def _sentences(self) -> Iterator[Span]:
+        """Where the sentences begin and end, with what ends them. One that ends in a quotation goes on behind it."""
+        quoted, start = list(quotations(self.text, MIN_QUOTED_WORDS)), 0
+        for found in _SENTENCE_END.finditer(self.text):
+            if not any(opens < found.start() and found.end() < closes for opens, closes in quoted):
+                yield start, found.end()
+                start = found.end()
+        if start < len(self.text):
+            yield start, len(self.text)
+
+    def _after_address(self, start: int) -> int:
+        """Where the sentence from `start` begins behind the name of who is asked: "hey Nexus, …", "@nexus …"."""
+        found = self._address.match(self.text, start)
+        return start if found is None else found.end()
+
+    def _said(self, start: int, end: int) -> str:
+        """A part of the text that begins and ends with sentences, or after words that ask. Quotations are left out of
+        sentences that don't ask to store anything."""
+        kept = list[str]()
+        for first, last in self._sentences():
+            if start < last and first < end:
+                said = self.text[max(first, start) : min(last, end)]
+                asks = asks_to_store(_masked(self.text[first:last]))
+                kept.append(said if asks else without_quotations(said, MIN_QUOTED_WORDS))
+        return "".join(kept).strip()
 
 
 def _masked(text: str) -> str:

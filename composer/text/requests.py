@@ -6,6 +6,7 @@ open. Wishes to be reminded are read by composer/text/wishes.py.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 MAX_REQUEST_CHARS: Final = 20_000  # of a message in which a request is looked for
@@ -19,13 +20,13 @@ _CLAUSE: Final = (
     r"(?:^|[.!?,;:\n()\u2013\u2014-]|@[\w.-]{1,80}|\b(?:please|and|then|also|just|(?:can|could|would|will)\s{1,4}you"
     r"|you\s{1,4}to|kindly|hey|ok|okay|now|hi))\s{0,8}"
 )
-_VERB: Final = re.compile(
-    _CLAUSE + r"(?:(?:note|save|store|record|set|log)\b(?!\s{1,4}(?:up|off|me\b|us\b))"
+_ACT: Final = (
+    r"(?:(?:note|save|store|record|set|log)\b(?!\s{1,4}(?:up|off|me|us)\b)"
     r"|write\s{1,4}(?:down|this|that|it)\b|jot\b|(?:make|take)\s{1,4}(?:a\s{1,4})?note\b"
     r"|(?:keep|bear)\s{1,4}(?:in\s{1,4}mind|this|that|a\s{1,4}note)\b"
-    r"|add\s{1,4}(?:this|that|to|a\s{1,4}note|a\s{1,4}fact)\b)",
-    re.IGNORECASE,
+    r"|add\s{1,4}(?:this|that|to|a\s{1,4}note|a\s{1,4}fact)\b|setze?\b(?!\s{1,4}(?:dich|mich|uns|euch)\b))"
 )
+_VERB: Final = re.compile(_CLAUSE + _ACT, re.IGNORECASE)
 _DONT_FORGET: Final = re.compile(r"\b(?:don['\u2019]?t|do\s{1,8}not|never)\s{1,8}forget\b", re.IGNORECASE)
 _ELSEWHERE: Final = re.compile(
     r"\b(?:merk\w{0,3}|notier\w{0,3}|speicher\w{0,3}|vergiss\s{1,8}nicht"
@@ -48,6 +49,18 @@ _ELSEWHERE: Final = re.compile(
     r"|\uae30\uc5b5\ud574|\uba54\ubaa8\ud574|\uc78a\uc9c0\s?\ub9c8",
     re.IGNORECASE,
 )
+# The words that ask where they begin a sentence, with all that may stand before them, and those that lead on from them.
+_ASKING_WORDS: Final = re.compile(
+    r"(?:[\s,.:!()*\u2013\u2014-]|@[\w.-]{1,80}+|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
+    r"|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
+    r"|i(?:['\u2019]d\s{1,4}like|\s{1,4}want)\s{1,4}you\s{1,4}to|bitte|hallo|und|dann|auch|jetzt|mal"
+    r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30}+"
+    rf"(?:{_ACT}|(?:remember|memori[sz]e)\b|{_DONT_FORGET.pattern}|{_ELSEWHERE.pattern})"
+    r"(?:[\s:,\u2013\u2014]|-(?!\d)|\b(?:that|down|please|also|in\s{1,4}mind|for\s{1,4}(?:me|us)|of(?=\s{1,4}the\s{1,4}fact\b)"
+    r"|the\s{1,4}fact(?=\s{1,4}that\b)|dir|euch|bitte|mal|auch|dass|da\u00df|folgendes|the\s{1,4}following|toi|que|che|dat"
+    r"|\u0447\u0442\u043e|\u0449\u043e|\u017ce|(?:this|it|das|dies)(?=\s{0,4}(?:[:,.!?;\n\u2013\u2014]|please\b|bitte\b|\Z)))\b){0,30}+",
+    re.IGNORECASE,
+)
 _NO: Final = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|hardly|cannot|false|wrong|\w{1,10}n['\u2019]t"
     r"|nicht|kein\w{0,2}|nie|niemals|ohne|pas|jamais|aucun\w?|sans|nunca|jam\u00e1s|ning\u00fan\w?|sin|n\u00e3o|nem|sem|non"
@@ -66,6 +79,24 @@ _TURNING: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[.!?;\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The words that ask, at the beginning of a sentence. `end`: where what they ask to store begins. `question`: "can
+    you", so that a question mark is theirs."""
+
+    end: int
+    question: bool
+
+
+def opening(text: str, start: int, end: int) -> Opening | None:
+    """The words that ask to store something and begin the sentence from `start` to `end`: "please remember that". None
+    where it does not ask, or has other words before them, which may turn it around."""
+    found = _ASKING_WORDS.match(text, start, end)
+    if found is None or not asks_to_store(text[start:end]):
+        return None
+    return Opening(found.end(), found["question"] is not None)
 
 
 def asks_to_store(text: str) -> bool:

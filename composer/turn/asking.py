@@ -48,7 +48,7 @@ class ModelAsker:
         answer goes to the delivery."""
         assert draft.composed is not None
         text = request.message.text
-        asked = await off_loop(len(text), partial(Asked, text))
+        asked = await off_loop(len(text), partial(Asked, text, request.agent.name))
         tools = await self._tools.open(request, turn, draft.composed, asked)
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)

@@ -27,8 +27,9 @@ from composer.text.asked import Asked
 from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS
+from composer.text.requests import denied_outside
 from composer.text.wishes import asks_for_reminder
-from composer.turn.tool_writes import judged_access, part_of
+from composer.turn.tool_writes import judged_access
 from composer.visibility import AccessContext
 
 _SENTENCE: Final = re.compile(r"[.!?;](?:\s|\Z)|\n")
@@ -38,6 +39,11 @@ _UNREAD: Final = (
 )
 _ONE: Final = "Nothing more was set: there is a reminder for this message. Say that /nexus remind me sets others."
 _NOT_ASKED: Final = "Nothing was set: the message asks for no reminder. Say that /nexus remind me sets one."
+_OWN_WORDS_ONLY: Final = (
+    "Nothing was set: the text must be words that the asker wrote in the message to answer, one after the other, not "
+    "what the message quotes, forwards or pastes. Say that /nexus remind me sets any."
+)
+_DENIED: Final = "Nothing was set: the sentence has a negation that these words leave out. Quote all of the sentence."
 
 
 class ToolReminders:
@@ -83,7 +89,12 @@ class ToolReminders:
         and BadInput with the sentence for the model, and NotFound."""
         if not self.allowed:
             raise Refused(_NOT_ASKED if not self._asked.for_reminder() else _ONE)
-        start, end = part_of(self._asked, text, asks_for_reminder)
+        found = self._asked.part(text, asks_for_reminder)
+        if found is None:
+            raise Refused(_OWN_WORDS_ONLY)
+        start, end = found
+        if denied_outside(self._asked.text, start, end):
+            raise Refused(_DENIED)
         quote, wish = self._asked.text[start:end], self._asked.wish(self._question.at, self._zone)
         if wish is not None:  # what the model leaves out of its sentence may turn it around
             quote = next((each for each in _SENTENCE.split(wish.text) if quote in each), quote)

@@ -8,7 +8,7 @@ asker's own rights, and the asker is told how to undo it.
 import json
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -26,23 +26,20 @@ from composer.text.asked import Asked
 from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.text.notices import undo_sentence
-from composer.text.requests import asks_to_store, denied_outside
+from composer.text.pairs import paired_value
+from composer.text.quoting import find_quote
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 MAX_WRITES: Final = 3  # in one turn
 MAX_WRITE_SHOWN_CHARS: Final = 200  # of what was written, in the notice
 _KEY: Final = re.compile(r"[\w.\-]{1,200}")
-_PART: Final = re.compile(r"[^\W_]+")
 _ONLY_QUOTES: Final = (
-    "Nothing was stored: only words that the asker wrote in the message to answer, one after the other, may be stored, "
-    "not what the message quotes, forwards or pastes. Say that /nexus remember WORDS stores any words."
+    "Nothing was stored: these are no words, one after the other, of what the asker wrote to have remembered in the "
+    "message to answer, without what it quotes, forwards or pastes. Say that /nexus remember WORDS stores any words."
 )
-_OTHER_KEY: Final = (
-    "Nothing was stored: the key must be made of words of the sentence that has the value, such as deploy_day."
-)
-_DENIED: Final = (
-    "Nothing was stored: the sentence has a negation that these words leave out. Quote all of the sentence, with "
-    "remember."
+_NO_PAIR: Final = (
+    "Nothing was stored: one clause of the request must be the key, a word such as to or is, and the value up to its "
+    "end. The key must have all of its words, such as deploy_day. Else call remember."
 )
 _KNOWN_KEY: Final = (
     "Nothing was stored: there is a fact of that key already. Say that /nexus fact set KEY VALUE changes it."
@@ -96,7 +93,8 @@ class ToolWriter:
         return [_wordless_notice(id) for id in self._earlier]
 
     async def remember(self, text: str) -> ToolWrite:
-        """Store a quote of the message as a note. Raises Refused with the sentence for the model."""
+        """Store as a note all that the message asks to remember, of which `text` is a quote. Raises Refused with the
+        sentence for the model."""
         quote = self._quote(text)
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
@@ -107,12 +105,9 @@ class ToolWriter:
         return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
     async def set_fact(self, key: str, value: str) -> ToolWrite:
-        """Set a fact whose key and value are words of one sentence of the message. Raises Refused with the sentence for
-        the model, and BadInput."""
-        quoted, said = self._quoted_value(value)
-        parts = {word.casefold() for word in _PART.findall(key)}
-        if not _KEY.fullmatch(key) or not parts or not parts <= said:
-            raise Refused(_OTHER_KEY)
+        """Set a fact whose key and value are one clause of the message (composer/text/pairs.py). Raises Refused with
+        the sentence for the model, and BadInput."""
+        quoted = self._value(key, value)
         author, now = self._begin_write()
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
@@ -126,23 +121,32 @@ class ToolWriter:
         return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
 
     def _quote(self, words: str) -> str:
-        start, end = part_of(self._asked, words, asks_to_store)
-        return self._asked.text[start:end]
+        """All that the message asks to remember, if these words stand in it."""
+        said = self._asked.to_remember()
+        if find_quote(said, words) is None:
+            raise Refused(_ONLY_QUOTES)
+        return said
 
-    def _quoted_value(self, value: str) -> tuple[str, set[str]]:
-        """A value as JSON text, if it is one text, number or word that stands in the message, and the words of its
-        sentence there."""
+    def _value(self, key: str, value: str) -> str:
+        """The value that the message gives the key, as JSON text, if it is the one that the model read."""
         try:
             parsed: object = json.loads(value, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
         except ValueError:
             parsed = value
         if isinstance(parsed, list | dict) or parsed is None:
             raise Refused("Nothing was stored: the value must be one text, number, true or false.")
-        text = parsed if isinstance(parsed, str) else json.dumps(parsed)
-        start, end = part_of(self._asked, text, asks_to_store)
-        quote = self._asked.text[start:end]
-        stored = json.dumps(quote if isinstance(parsed, str) else parsed, ensure_ascii=False)
-        return stored, self._asked.words_beside((start, end))
+        words = parsed if isinstance(parsed, str) else json.dumps(parsed)
+        pairs = (paired_value(clause, key, words) for clause in self._asked.to_set())
+        said = next(filter(None, pairs), None) if _KEY.fullmatch(key) else None
+        if said is None:
+            raise Refused(_NO_PAIR)
+        if said.casefold() in ("true", "false"):
+            return said.casefold()
+        try:
+            number: object = json.loads(said, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
+        except ValueError:
+            number = None
+        return said if isinstance(number, int | float) else json.dumps(said, ensure_ascii=False)
 
     def _event(self, *words: str) -> str:
         """The name of a write: the same words of a message are stored once, whoever asks for it again."""
@@ -202,13 +206,3 @@ async def judged_access(tx: Transaction, act: Act, question: Message, conversati
         raise Refused("Nothing was stored: who reads this conversation has changed since the message.")
     tx.audit.act_for(asker, conversation.id)
     return access
-
-
-def part_of(asked: Asked, words: str, asks: Callable[[str], bool]) -> tuple[int, int]:
-    """The part of `asked.text` that has these words (`Asked.part`). Raises Refused."""
-    found = asked.part(words, asks)
-    if found is None:
-        raise Refused(_ONLY_QUOTES)
-    if denied_outside(asked.text, *found):
-        raise Refused(_DENIED)
-    return found

@@ -71,14 +71,14 @@ READ_MORE_TOOL: Final = Tool(
 REMEMBER_TOOL: Final = Tool(
     "remember",
     "Store a statement for the person who asks, only if their message asks to remember it.",
-    (("text", "the statement: a literal quote of the message to answer"),),
+    (("text", "the statement: a literal quote of the message to answer. All that it asks to remember is stored."),),
 )
 SET_FACT_TOOL: Final = Tool(
     "set_fact",
     "Set an exact value under a key, only if the message to answer asks for it.",
     (
-        ("key", "words of the message, joined by _, such as deploy_day"),
-        ("value", "a JSON text, number, true or false, which stands in the message"),
+        ("key", "all words of the message that name the value, joined by _, such as deploy_day"),
+        ("value", "a JSON text, number, true or false: all that the message says it is, up to the end of the clause"),
     ),
 )
 REMIND_TOOL: Final = Tool(

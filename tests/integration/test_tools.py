@@ -184,16 +184,17 @@ async def test_what_a_message_passes_on_asks_for_nothing_and_is_stored_by_nothin
         await office.ask("alice", f"{asked}\n{passed_on.format(ORDER)}", NOTE, fact, **DM)
         assert await office.rows(WRITTEN) == []
     await office.ask("alice", f"{asked}\n{passed_on.format(ORDER)}", call("remember", text="tea is fine"), **DM)
-    assert await office.rows(WRITTEN) == [("tea is fine",)]
+    ((stored,),) = await office.rows(WRITTEN)
+    assert stored.startswith("tea is fine. And what is this?")
+    assert "approver" not in stored
 
 
 @pytest.mark.parametrize(
     ("asked", "text", "stored"),
     [
         ('remember: "the door code is 4711"', "the door code is 4711", '"the door code is 4711"'),
-        ('note that Bob says "tea is always the best" here', "Bob says tea is always the best",
-         'Bob says "tea is always the best"'),
-        ('note that Bob says "tea is always the best" here', "tea is always", None),
+        ('note that Bob says "tea is always the best" here', "tea is always",
+         'Bob says "tea is always the best" here'),
         ('remember it is late. Bob says "tea is always the best"', "tea is always the best", None),
     ],
 )  # fmt: skip
@@ -398,7 +399,7 @@ async def test_an_interrupted_turn_repeats_no_write_and_tells_of_it(
     await office.rows("UPDATE turns SET state = 'queued', failure = NULL RETURNING id")  # nobody gave it up
     office.server.script.extend((call("remember", text="late and dark"), Say(("Done again.",))))
     await app.responder.respond(turn, agent, office.harness.delivery)
-    assert await office.rows("SELECT text FROM memories WHERE kind = 'note'") == [("it is late",)]
+    assert await office.rows("SELECT text FROM memories WHERE kind = 'note'") == [("it is late and dark",)]
     text = office.harness.delivery.replies[-1].text
     ((id,),) = await office.rows("SELECT id FROM memories WHERE kind = 'note'")
     assert text.startswith("Done again.\n\nI have stored something for you.")

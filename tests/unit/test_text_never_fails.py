@@ -32,6 +32,7 @@ from composer.text import (
     names,
     notices,
     own_words,
+    pairs,
     plain_questions,
     quoting,
     rarity,
@@ -56,6 +57,7 @@ MODULES = (
     named_days,
     names,
     notices,
+    pairs,
     periods,
     plain_questions,
     quoting,
@@ -103,9 +105,10 @@ def asked_of(text: str) -> None:
     said = asked.Asked(text)
     for at in MOMENTS:
         said.wish(at, at.tzinfo or UTC)
-    part = said.part(text, requests.asks_to_store)
-    if part is not None:
-        said.words_beside(part)
+    said.part(text, requests.asks_to_store)
+    said.to_remember()
+    for clause in said.to_set():
+        pairs.paired_value(clause, text, text)
     assert isinstance(said.to_store() or said.for_reminder() or said.reminds_all(), bool)
 
 
@@ -148,6 +151,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "wishes.reminds_all": wishes.reminds_all,
     "wishes.reminder_wish": lambda text: [wishes.reminder_wish(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "requests.asks_to_store": requests.asks_to_store,
+    "requests.opening": lambda text: requests.opening(text, 0, len(text)),
+    "pairs.paired_value": lambda text: pairs.paired_value(f"{text} is {text}", text, text),
     "requests.denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "cleaning.clean_line": cleaning.clean_line,
     "cleaning.shorten": lambda text: cleaning.shorten(text, 9),
