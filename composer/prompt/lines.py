@@ -52,7 +52,8 @@ def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]], besid
 
     Names are alike that look the same, and one that has another's whole name within ("alice and carol"). The number is
     the person's own, so it is the same wherever it stands, and no newcomer changes it. Where two have the same one,
-    both have more of its digits. Who is told apart so in a text that is shown `beside` (a summary), is it here as well.
+    both have more of its digits. Where people of a name are told apart in a text that is shown `beside` (a summary), so
+    is everybody of that name here.
     """
     named = {(name, user) for name, user in speakers if user is not None}
     if len({user for _, user in named}) < 2 and "[" not in beside:
@@ -67,7 +68,7 @@ def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]], besid
         for users in (by_look[each] for each in within if each in by_look):
             if users != {user}:
                 alike |= users | {user}
-        if "[" in beside and f"{label} [{_digits(user)[:MARK_DIGITS]}" in beside:
+        if "[" in beside and f"{label} [" in beside:
             alike.add(user)
     return _shortest({user: _digits(user) for user in alike})
 

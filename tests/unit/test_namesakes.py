@@ -59,10 +59,11 @@ def test_two_with_the_same_number_have_more_of_its_digits() -> None:
     assert numbers_of_namesakes([("Alex", again), ("Alex", one)]) == {each: found[each] for each in (one, again)}
 
 
-def test_who_has_a_number_in_a_text_beside_has_it_here_too() -> None:
+def test_whose_name_has_a_number_in_a_text_beside_has_their_own_here_too() -> None:
     beside = f"Alex{OWN[ONE]}: I pay.\nAlex{OWN[TWO]}: I do not."
     assert numbers_of_namesakes([("Alex", TWO), ("Bo", ONE)], beside) == {TWO: OWN[TWO]}
-    assert numbers_of_namesakes([("Alex", THREE)], beside) == {}
+    assert numbers_of_namesakes([("Alex", THREE)], beside) == {THREE: OWN[THREE]}, "it is neither of them"
+    assert numbers_of_namesakes([("Alex", THREE)], "Alex: I pay.") == {}
 
 
 def test_an_agent_is_called_as_its_admins_call_it() -> None:
