@@ -22,10 +22,10 @@ MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
 SAME_AUTHOR: Final = 0.1  # added to the likeness of what the same person said
 MIN_NEWER_LIKENESS: Final = 0.42  # of what is newer: the sum of two cosines, and SAME_AUTHOR
-STANDS_OUT: Final = 0.30  # by which what replaces a statement is more like it than half of the rest that came after it
+STANDS_OUT: Final = 0.25  # by which what replaces a statement is more like it than half of the rest that came after it
 # Off STANDS_OUT for a word of the statement that nothing else of that has, nor the question: who says that a thing is
 # no more so names it ("Jenkins is switched off").
-NAMES_IT: Final = 0.15
+NAMES_IT: Final = 0.20
 # Words of a question about then, which nothing newer answers: "what did she paint in May?". Where one was not meant so,
 # what is newer comes last.
 OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})

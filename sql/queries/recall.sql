@@ -15,8 +15,9 @@
 -- author: in a busy room the next message is of another discussion, and an answer names whom it is for.
 -- Newer: what the question is about may have changed since, in words that are far from it ("I live in Hamburg", "we moved
 -- to Berlin"). So of the best six by meaning, apart from questions and what an agent said, the one that the question's
--- words speak for most is looked up in turn: of the rows after it among those nearest by signs, the best few by the sum of
--- their similarities to it and to the question.
+-- words speak for most is looked up in turn, or the oldest that is more like it than the question is, since it may be the
+-- newer one itself: of the rows after it among those nearest by signs, the best few by the sum of their similarities to
+-- it and to the question.
 -- `likeness` is this sum, for the statement `newer_than`; `only_newer` is true for what nothing else found.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
@@ -176,22 +177,27 @@ WITH excluded AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
         AND message_id = message.id OFFSET 0) AS reply
     GROUP BY reply.id
-), statements AS MATERIALIZED (
-    SELECT r.id, r.at, r.user_id, r.embedding, binary_quantize(r.embedding + (SELECT vector FROM question))::bit varying AS signature
-    FROM (
-        SELECT said.id, said.part FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
-        LEFT JOIN scored ON scored.id = said.id AND scored.part = said.part
-        WHERE NOT EXISTS (SELECT FROM episodes AS e
-                          JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
-                          WHERE e.tenant_id = :tenant_id AND e.id = said.id
-                                AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
-        ORDER BY distance - 0.2::float8 * coalesce(words / (SELECT max(words) FROM by_words), 0), said.id
-        LIMIT 1
-    ) AS best
+), told AS MATERIALIZED (
+    SELECT r.id, r.at, r.user_id, r.embedding, said.distance,
+           row_number() OVER (ORDER BY said.distance - 0.2::float8 * coalesce(words / (SELECT max(words) FROM by_words), 0), said.id)
+               AS place
+    FROM (SELECT id, part, distance FROM by_meaning ORDER BY distance, id LIMIT 6) AS said
+    LEFT JOIN scored ON scored.id = said.id AND scored.part = said.part
     CROSS JOIN LATERAL (
         SELECT id, at, user_id, embedding FROM recall_index
-        WHERE tenant_id = :tenant_id AND id = best.id AND part = best.part AND embedding IS NOT NULL OFFSET 0
+        WHERE tenant_id = :tenant_id AND id = said.id AND part = said.part AND embedding IS NOT NULL OFFSET 0
     ) AS r
+    WHERE NOT EXISTS (SELECT FROM episodes AS e
+                      JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+                      WHERE e.tenant_id = :tenant_id AND e.id = said.id
+                            AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
+), statements AS MATERIALIZED (
+    SELECT told.id, told.at, told.user_id, told.embedding,
+           binary_quantize(told.embedding + (SELECT vector FROM question))::bit varying AS signature
+    FROM told CROSS JOIN (SELECT embedding, distance FROM told WHERE place = 1) AS first
+    WHERE place = 1 OR (told.embedding <=> first.embedding) <= 0.9::float8 * first.distance
+    ORDER BY told.at, told.id
+    LIMIT 1
 ), newer AS MATERIALIZED (
     SELECT statement.id AS statement, later.id, later.part, later.likeness FROM statements AS statement
     CROSS JOIN LATERAL (

@@ -4,11 +4,13 @@ from typing import Final
 
 from composer.ports.models import Vectors
 from composer.settings import LOCAL_EMBEDDERS
+from composer.stores.models.configured import default_embedder
 from composer.stores.models.e5 import MultilingualE5
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.multilingual import Multilingual
 
 EMBEDDERS: Final = LOCAL_EMBEDDERS
+DEFAULT: Final = default_embedder().name  # what a new installation has
 
 
 def embedder_named(name: str) -> MiniLM:

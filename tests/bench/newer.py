@@ -21,13 +21,13 @@ from bot.importers.history import import_history
 from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
-from tests.bench.embedders import EMBEDDERS, embedder_named
+from tests.bench.embedders import DEFAULT, EMBEDDERS, embedder_named
 from tests.bench.quality import read_talks
 from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores
 
 PAIRS: Final = Path(__file__).with_name("newer_pairs.txt")
-MORE: Final = PAIRS.with_name("newer_more.txt")
+FILES: Final = {"first": PAIRS, "more": PAIRS.with_name("newer_more.txt"), "teams": PAIRS.with_name("newer_teams.txt")}
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ROOM: Final = "office"
@@ -130,13 +130,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.newer", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/")
     parser.add_argument("--lines", type=int, default=800, help="of other talk (800)")
-    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
+    parser.add_argument("--embedder", default=DEFAULT, choices=EMBEDDERS)
     parser.add_argument("--show", action="store_true", help="print each pair")
-    parser.add_argument("--more", action="store_true", help="the pairs of newer_more.txt, by which nothing was chosen")
+    parser.add_argument(
+        "--pairs", default="first", choices=FILES, help="of which file: by the others nothing was chosen"
+    )
     given = parser.parse_args()
     configure_logs("error")
-    file = MORE if given.more else PAIRS
-    report = asyncio.run(measure(given.data, given.lines, given.embedder, show=given.show, file=file))
+    report = asyncio.run(measure(given.data, given.lines, given.embedder, show=given.show, file=FILES[given.pairs]))
     sys.stdout.write("\n".join(report.text) + "\n")
 
 

@@ -28,7 +28,7 @@ from composer.model import CONSOLE, ConversationKind, Place
 from composer.prompt.sections import Prompt
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.tokens import tokenizer_for
-from tests.bench.embedders import EMBEDDERS, embed_question, embedder_named
+from tests.bench.embedders import DEFAULT, EMBEDDERS, embed_question, embedder_named
 from tests.bench.quality_lists import Bm25, orders
 from tests.bench.report import Report
 from tests.bench.world import data_folder, opened, stores
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-quality", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
+    parser.add_argument("--embedder", default=DEFAULT, choices=EMBEDDERS)
     given = parser.parse_args()
     configure_logs("error")
     report = asyncio.run(measure(given.data, given.embedder))

@@ -28,7 +28,7 @@ from composer.app import App
 from composer.model import CONSOLE, ConversationKind, Place
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.tokens import tokenizer_for
-from tests.bench.embedders import EMBEDDERS, embed_question, embedder_named
+from tests.bench.embedders import DEFAULT, EMBEDDERS, embed_question, embedder_named
 from tests.bench.quality import COMPOSED, ROOM, TOKENS, TOP_K, sources
 from tests.bench.quality_lists import Bm25, orders
 from tests.bench.report import Report
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder with xquad/, qmsum/ and madial/")
     parser.add_argument("sets", nargs="*", default=SETS, help="some of xquad, qmsum, madial (all)")
     parser.add_argument("--most", type=int, default=48, help="questions of a language or dialogues, about (48)")
-    parser.add_argument("--embedder", default="minilm", choices=EMBEDDERS)
+    parser.add_argument("--embedder", default=DEFAULT, choices=EMBEDDERS)
     given = parser.parse_args()
     configure_logs("error")
     report = asyncio.run(measure(given.data, given.sets, given.most, given.embedder))

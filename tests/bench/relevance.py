@@ -24,7 +24,7 @@ from bot.script.events import Line, MessageEvent
 from composer.app import App
 from composer.layers.relevance import asks_nothing
 from composer.model import CONSOLE, ConversationKind, Place
-from tests.bench.embedders import EMBEDDERS, embedder_named
+from tests.bench.embedders import DEFAULT, EMBEDDERS, embedder_named
 from tests.bench.irc import read_log
 from tests.bench.quality import ROOM, read_talks, sources
 from tests.bench.report import Report
@@ -190,7 +190,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="make bench-quality", description=__doc__)
     parser.add_argument("data", type=Path, help="the folder with locomo/ and irc/")
-    parser.add_argument("--embedder", default=EMBEDDERS[0], choices=EMBEDDERS)
+    parser.add_argument("--embedder", default=DEFAULT, choices=EMBEDDERS)
     given = parser.parse_args()
     configure_logs("error")
     print("\n".join(asyncio.run(measure(given.data, given.embedder)).text), flush=True)

@@ -83,6 +83,18 @@ async def test_the_newer_statement_stands_beside_the_older_one(harness: AppHarne
     assert above >= 4, "the newer one stands above the older one"
 
 
+async def test_the_newer_one_is_marked_where_it_is_the_nearer_to_the_question(harness: AppHarness) -> None:
+    pair = (
+        *("erin", "Standup happens in room Curie.", "bob", "Standup happens in room Hopper now, Curie is closed."),
+        "is room Curie closed?",
+    )
+    await fill(harness, [pair])
+    lines = await recalled(harness, pair[4])
+    newer, older = (next(n for n, line in enumerate(lines) if each in line) for each in (pair[3], pair[1]))
+    assert newer < older
+    assert "older than s1" in lines[older]
+
+
 async def test_what_a_room_may_not_read_is_not_newer_there(harness: AppHarness) -> None:
     old, new = PAIRS[0][1], PAIRS[0][3]
     await fill(harness, [(*PAIRS[0][:2], "dave", "the harbour is closed", PAIRS[0][4])])

@@ -60,6 +60,14 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
 
 
+def test_a_quarter_more_than_half_of_the_rest_stands_out() -> None:
+    old = item(*HAMBURG)
+    others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
+    near, far = (later(item("new", "alice", "we moved to Berlin", 9), likeness) for likeness in (0.56, 0.54))
+    assert shown([old], [near, *others])[0] == ("new", "old")
+    assert shown([old], [far, *others])[0] == ("old", "")
+
+
 def test_what_names_the_old_value_replaces_it_sooner() -> None:
     old = item("old", "carol", "Our CI runs on Jenkins.")
     new = later(item("new", "bob", "Jenkins is switched off, builds are in Actions.", 9), 0.6)
