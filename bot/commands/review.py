@@ -20,6 +20,7 @@ from composer.ports.clock import EARLIEST
 from composer.repositories.database import Transaction
 from composer.repositories.quarantine import PendingItem
 from composer.rights.table import Act
+from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.visibility import Reviewable
 
@@ -61,6 +62,16 @@ async def _pending(call: Call) -> CommandAnswer:
 
 
 async def _approve(call: Call) -> CommandAnswer:
+    if CONFIRM.name not in call.flags:
+        async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
+            item = await _item(tx, call)
+        if _text(item) != (whole := _in_one_line(item)):
+            await record_read(call, {item.namespace})
+            return call.unconfirmed(
+                f"This stores all of the following {len(whole):,} characters of {_by_whom(item)}, of which the list "
+                f"shows the beginning:\n{_quoted(item)}",
+                touches=(item.id,),
+            )
     async with call.changing("alone") as tx:
         item = await _item(tx, call)
         await review.approve(tx, item, call.now)
@@ -150,14 +161,26 @@ def _amount(counts: Counter[str]) -> str:
 
 
 def _line(item: PendingItem) -> str:
-    trust = "" if item.trust is Trust.MEMBER else f" ({item.trust})"
-    return f"{item.at:%Y-%m-%d} {item.author}{trust}, {item.kind}: {_text(item)}"
+    return f"{item.at:%Y-%m-%d} {_by_whom(item)}, {item.kind}: {_text(item)}"
+
+
+def _by_whom(item: PendingItem) -> str:
+    return item.author if item.trust is Trust.MEMBER else f"{item.author} ({item.trust})"
 
 
 def _text(item: PendingItem) -> str:
-    text = " ".join(f"{item.detail} = {item.text}".split() if item.kind == "fact" else item.text.split())
-    masked = mask(text)
-    return masked if len(masked) <= MAX_PENDING_SHOWN_CHARS else masked[: MAX_PENDING_SHOWN_CHARS - 1] + "…"
+    """What a list shows of an item: the beginning, if it is long."""
+    return shorten(_in_one_line(item), MAX_PENDING_SHOWN_CHARS)
+
+
+def _in_one_line(item: PendingItem) -> str:
+    return mask(" ".join(review.whole_text(item).split()))
+
+
+def _quoted(item: PendingItem) -> str:
+    """All of an item, line by line, without blank ones, so that none of our own sentences can stand in it."""
+    lines = (" ".join(line.split()) for line in review.whole_text(item).splitlines())
+    return mask("\n".join(f"> {line}" for line in lines if line))
 
 
 COMMANDS: Final[Sequence[Command]] = (
@@ -172,9 +195,10 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "memory approve",
         (_ITEM,),
-        "Remember something that waited",
+        "Remember something that waited; what the list cuts is shown whole first",
         _approve,
         "memory approve 1f0c9a2b",
+        (CONFIRM,),
         act=Act.REVIEW,
     ),
     Command(

@@ -1,5 +1,6 @@
 """Review: approve or reject what waits in quarantine, and undo what one author has contributed."""
 
+import json
 import uuid
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from composer.memory.exported import authors_of, withdraw_exports
 from composer.memory.forget import Receipt, forget
 from composer.memory.index import memory_entries
 from composer.repositories.database import Transaction
+from composer.repositories.entries import values_from_json
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.repositories.memories import NewMemory
@@ -20,6 +22,19 @@ from composer.repositories.quarantine import PENDING_KIND, PendingItem, Quaranti
 from composer.text.repetition import words_of
 from composer.text.work import in_thread
 from composer.visibility import Readable, Reviewable
+
+
+def whole_text(item: PendingItem) -> str:
+    """All the words that approving an item stores: those of an entry also stand in its key, tags and metadata, which
+    tools are shown."""
+    if item.kind == "fact":
+        return f"{item.detail} = {item.text}"
+    if item.entry is None:
+        return item.text
+    values = values_from_json(item.text, item.detail, item.entry)
+    metadata = json.dumps(dict(values.metadata), ensure_ascii=False) if values.metadata else ""
+    beside = {"key": values.key, "tags": ", ".join(values.tags), "metadata": metadata}
+    return "\n".join((item.text, *(f"{name}: {value}" for name, value in beside.items() if value)))
 
 
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:

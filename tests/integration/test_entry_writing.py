@@ -231,7 +231,7 @@ async def test_what_a_tool_writes_for_a_project_waits_where_the_settings_say_so(
     assert await hub.titles("alice") == []
     assert "zqwaits" not in await recalled(hub, "alice", "zqwaits")
     shown = (await hub.harness.command("alice", "/nexus memory pending", dm="nexus")).text
-    assert "alice (claude) (tool), memory: zqwaits" in shown
+    assert "alice (claude) (tool), memory: zqwaits key: k tags: t metadata: {" in shown
     await write("zqnewer", metadata={"b": 2})
     shown = (await hub.harness.command("alice", "/nexus memory pending", dm="nexus")).text
     assert "zqnewer" in shown
@@ -247,6 +247,12 @@ async def test_what_a_tool_writes_for_a_project_waits_where_the_settings_say_so(
     await hub.harness.command("alice", f"/nexus memory approve {shown.split()[0]}", dm="nexus")
     (entry,) = await hub.find("alice")
     assert (entry.title, dict(entry.values.metadata), entry.version) == ("zqthird", {"b": 2, "c": 3}, 2)
+    await write("zqfourth", metadata={"d": ["x" * 200, "zqhidden"]})  # which a tool is shown
+    shown = (await hub.harness.command("alice", "/nexus memory pending", dm="nexus")).text
+    asked = await hub.harness.command("alice", f"/nexus memory approve {shown.split()[0]}", dm="nexus")
+    assert "zqhidden" not in shown
+    assert "zqhidden" in asked.text
+    assert [entry.title for entry in await hub.find("alice")] == ["zqthird"]
 
 
 async def test_a_key_without_the_permission_writes_nothing(hub: Hub) -> None:

@@ -13,6 +13,7 @@ from bot.web.pages.rendering import fact_value, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.errors import NotFound
 from composer.memory.remember import MAX_STATEMENT_CHARS
+from composer.memory.review import whole_text
 from composer.model import Trust, project_namespace
 from composer.people import decisions, reviewing
 from composer.people.decisions import PlaceOfDecisions, WaitingDecision
@@ -50,8 +51,10 @@ class Proposal:
 
     @property
     def words(self) -> str:
-        """What it says."""
-        return f"{self.item.detail} = {fact_value(self.item.text)}" if self.item.kind == "fact" else self.item.text
+        """What it says, all of it."""
+        if self.item.kind == "fact":
+            return f"{self.item.detail} = {fact_value(self.item.text)}"
+        return whole_text(self.item)
 
 
 @dataclass(frozen=True, slots=True)
