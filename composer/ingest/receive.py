@@ -150,7 +150,7 @@ async def receive(
                     await begin_import(tx, workspace, agents, run, now)
                 uploaded = run is not None and run.uploaded_by is not None
                 state, known = await resolve_users(
-                    *(tx, workspace, agents, messages, now), states_trust=run is None, restores_names=not uploaded
+                    *(tx, workspace, agents, messages, now), states_trust=run is None, states_names=not uploaded
                 )
                 batch_stored = await _store(tx, state, known, follow_up, answer=answer, run=run, now=now)
                 unread = _with_unread(batch_stored, is_unread)

@@ -85,12 +85,13 @@ async def resolve_users(
     now: datetime,
     *,
     states_trust: bool = True,
-    restores_names: bool = True,
+    states_names: bool = True,
 ) -> tuple[Batch, list[Incoming]]:
     """A batch with the ids of everyone who wrote or is mentioned, and the messages with what is known of their senders.
     Creates the tenant, its workspace and agents, and the senders, if they are new; then locks the messages'
-    conversations. `states_trust`: the messages say what their senders are now; `restores_names`: and
-    what people are called whose names were erased."""
+    conversations. `states_trust`: the messages say what their senders are now; `states_names`: and what they are
+    called. If not, these messages have the known name of who is known, and one of each other person; an erased name
+    stays so."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     # Nothing is known of people yet, so these are the ids that they get when they are new. The DM of who has another id
     # is locked later.
@@ -107,7 +108,7 @@ async def resolve_users(
     if new:  # before any conversation is locked; what is known of others is changed after that
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now, stated)
         rows = await tx.conversations.lock(conversations)
-    back = {name for name, each in known.items() if restores_names and each.nameless and not each.opted_out}
+    back = {name for name, each in known.items() if states_names and each.nameless and not each.opted_out}
     renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
     if renamed:
         await tx.people.restore_names(renamed)
@@ -124,6 +125,9 @@ async def resolve_users(
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     guests = frozenset(name for name, identity in known.items() if identity.trust is Trust.GUEST)
     batch = Batch(workspace, agents, user_ids, opted_out, rows, unchanged=set(conversations))
+    if not states_names:
+        names = {m.user: known[m.user].name if m.user in known else new[m.user][1] for m in messages if not m.by_tool}
+        messages = [replace(each, user_name=names.get(each.user, each.user_name)) for each in messages]
     return batch, [_as_known(each, guests, restated) for each in messages]
 
 

@@ -19,15 +19,19 @@ NAMELESS: Final = "someone"  # stands where an erased name stood; the person's n
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user behind a platform's id. Nothing of someone who `opted_out` is stored. The name of someone who is
-    `nameless` was erased. `trust`: what the platform said of them when it last did, and of which time; None: it has not
-    yet."""
+    """The user behind a platform's id. Nothing of someone who `opted_out` is stored. `trust`: what the platform said of
+    them when it last did, and of which time; None: it has not yet."""
 
     user_id: uuid.UUID
     opted_out: bool
-    nameless: bool = False
+    name: str
     trust: Trust | None = None
     trust_stated_at: datetime | None = None
+
+    @property
+    def nameless(self) -> bool:
+        """Whether their name was erased."""
+        return self.name == NAMELESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,4 +361,4 @@ def _zone(said: StatedTrust) -> str | None:
 def _identity(
     user_id: uuid.UUID, opted_out: bool, name: str, trust: str | None, stated_at: datetime | None
 ) -> Identity:
-    return Identity(user_id, opted_out, name == NAMELESS, None if trust is None else Trust(trust), stated_at)
+    return Identity(user_id, opted_out, name, None if trust is None else Trust(trust), stated_at)

@@ -393,10 +393,14 @@ async def test_people_who_are_known_keep_their_names_and_what_they_are(harness: 
     await harness.app.receive(here, [Incoming("slack", here.name, place, BOB, "Bob", "1.5", "hello", at)])
     users = [{**each, "profile": {"display_name": "The Boss"}, "is_admin": True} for each in SlackZip().users]
     channels = [{"id": GENERAL, "name": "renamed"}]
-    days = {"renamed/2026-05-04": [slack_said("1777885200.000100", BOB, FORGED)]}
+    called_carol = {"user_profile": {"display_name": "Carol"}}
+    said = [slack_said("1777885200.000100", BOB, FORGED), slack_said("1777885201.000100", BOB, FORGED, **called_carol)]
+    days = {"renamed/2026-05-04": said}
     await imported(harness, kept, root, export(days, users=users, channels=channels))
     [bob] = await rows_of(harness, f"SELECT name, admin FROM users WHERE id = '{user_id(here, BOB)}'")
     assert (bob["name"], bob["admin"]) == ("Bob", False)
+    forged = await rows_of(harness, f"SELECT author FROM messages WHERE text = '{FORGED}'")
+    assert {each["author"] for each in forged} == {"Bob"}, "nor do the words that the file puts into their mouth"
     [room] = await rows_of(harness, f"SELECT title FROM conversations WHERE id = '{room_id(here, GENERAL)}'")
     assert room["title"] == "general"
 
