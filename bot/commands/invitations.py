@@ -6,16 +6,20 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
+from composer.entries import teams
+from composer.entries.access import access_for_reading
 from composer.errors import BadInput, NotFound
-from composer.model import Role
+from composer.model import EVERY_VENDOR, Role
 from composer.people.projects import members
 from composer.repositories.database import Transaction
 from composer.repositories.invites import Invite
 from composer.rights.table import Act
 from composer.text import project_names
-from composer.text.names import speaker_label
+from composer.text.names import NOBODY
+from composer.visibility import Grants
 
 MAX_SHOWN: Final = 10
+_KNOWS: Final = frozenset({Grants.WRITE_TEAMS, Grants.READ_PROJECTS})  # whom somebody knows of in a chat
 _INVITED: Final = parameters.word("name", "the project that you are invited to", str.lower)
 _OFFERED: Final = parameters.choice(
     "role", "the role that you accept, as /nexus project list shows it", Role, required=False
@@ -24,7 +28,8 @@ _OFFERED: Final = parameters.choice(
 
 async def invitation_lines(tx: Transaction, call: Call) -> list[str]:
     """The caller's invitations to projects, oldest first: who invites, to what, and how to answer."""
-    invites = _by_name(await tx.invites.find(call.now, users=await own_users(tx, call)))
+    access = await access_for_reading(tx, call.workspace.tenant_id, call.user, EVERY_VENDOR, _KNOWS)
+    invites = _by_name(await teams.invites(tx, access, call.now))
     lines = [_line(name, invite) for name, invite in list(invites.items())[:MAX_SHOWN]]
     return lines if len(invites) <= MAX_SHOWN else [*lines, f"{len(invites) - MAX_SHOWN} more projects invite you."]
 
@@ -84,7 +89,7 @@ def _line(name: str, invite: Invite) -> str:
     kind = "isolated project" if invite.isolated else "project"
     told = "" if invite.role == Role.READ else f" {members.WRITER_TOLD}"
     return (
-        f"{speaker_label(invite.by)} invites you to the {kind} {name} (role: {invite.role}). Once you accept, your AI "
+        f"{invite.by or NOBODY} invites you to the {kind} {name} (role: {invite.role}). Once you accept, your AI "
         "tools, and the conversations of yours that you put into it, are answered also from what its members wrote "
         f"for it.{told} To answer: {PREFIX} project accept {name} {invite.role}, or {PREFIX} project decline {name}"
     )

@@ -7,10 +7,12 @@ team are called in a transaction that is alone.
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from composer.entries.entries import file
+from composer.entries.namesakes import called
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
 from composer.repositories.database import Transaction
@@ -92,9 +94,12 @@ async def members(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
 
 
 async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[Invite]:
-    """The person's own open invitations. Raises Refused for a tool."""
+    """The person's own open invitations. In each, `by` is told from others of nearly that name. Raises Refused for a
+    tool."""
     _require_person(access)
-    return await tx.invites.find(now, users=access.users)
+    found = await tx.invites.find(now, users=access.users)
+    names = await called(tx, access, {each.by_id: each.by for each in found if each.by_id is not None})
+    return [each if each.by_id is None else replace(each, by=names[each.by_id]) for each in found]
 
 
 async def invite(

@@ -2,16 +2,19 @@
 they may ask, and who let them in."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from composer import visibility
 from composer.model import Trust
 from composer.ports.memberships import Presence
+from composer.prompt.lines import numbers_of_namesakes
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.people import KnownPerson
 from composer.text.cleaning import is_storable
+from composer.text.names import speaker_label
 from composer.visibility import EntryAccess
 
 MAX_FOUND_PEOPLE: Final = 20
@@ -21,9 +24,9 @@ MAX_LINKS: Final = 5
 
 async def find_people(tx: Transaction, access: EntryAccess, words: str, presence: Presence) -> Sequence[KnownPerson]:
     """The people a word of whose name begins as typed, by name: those in public rooms, in rooms, teams and projects
-    that the person is in, and those of the organisation who are on no chat platform; at most 20. `presence`: in which
-    private rooms the person's platforms say that they are. A guest of the organisation finds people by what they are
-    in alone. Raises Refused for a tool."""
+    that the person is in, and those of the organisation who are on no chat platform; at most 20, with a number behind
+    names that are nearly the same. `presence`: in which private rooms the person's platforms say that they are. A guest
+    of the organisation finds people by what they are in alone. Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
     beginning = " ".join(words.split()).lower()
     if not beginning or not is_storable(beginning):
@@ -33,7 +36,7 @@ async def find_people(tx: Transaction, access: EntryAccess, words: str, presence
     rooms = [room.room_id for room in joined if room.room_id is not None]
     teams = access.teams if visibility.may_see_teams(access) else ()
     projects = [each.id for each in access.projects if visibility.readable_project(access, each.id) is not None]
-    return await tx.people.find_known(
+    found = await tx.people.find_known(
         beginning,
         access.users,
         rooms=rooms,
@@ -42,6 +45,12 @@ async def find_people(tx: Transaction, access: EntryAccess, words: str, presence
         public=trust is Trust.MEMBER,
         limit=MAX_FOUND_PEOPLE,
     )
+    numbers = numbers_of_namesakes([(access.name, access.user), *((each.name, each.id) for each in found)])
+    return [each if each.id not in numbers else _numbered(each, numbers[each.id]) for each in found]
+
+
+def _numbered(person: KnownPerson, number: str) -> KnownPerson:
+    return replace(person, name=speaker_label(person.name) + number)
 
 
 async def admins_to_ask(tx: Transaction, access: EntryAccess) -> Sequence[str]:

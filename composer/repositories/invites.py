@@ -17,7 +17,7 @@ DECLINED_LIFETIME: Final = timedelta(days=30)  # in which who declined is not in
 @dataclass(frozen=True, slots=True)
 class Invite:
     """An open invitation to a team, or to a project in a `role`: the name of that (`place`), whether it is isolated,
-    who is invited (`user`) with their name, and the name of who invited (`by`)."""
+    who is invited (`user`) with their name, and the name and id of who invited (`by`, `by_id`)."""
 
     id: uuid.UUID
     team: uuid.UUID | None
@@ -28,6 +28,7 @@ class Invite:
     user: uuid.UUID
     name: str
     by: str
+    by_id: uuid.UUID | None
     created_at: datetime
     expires_at: datetime
 

@@ -37,7 +37,7 @@ RETURNING user_id, role, raised, expires_at > :now AS open
 -- first, each with who is invited and who invited them.
 SELECT i.id, i.team_id AS team, i.project_id AS project, coalesce(t.name, p.slug) AS place,
        coalesce(p.isolated, false) AS isolated, i.role, i.user_id AS "user",
-       u.name, coalesce(b.name, '') AS by, i.created_at, i.expires_at
+       u.name, coalesce(b.name, '') AS by, b.id AS by_id, i.created_at, i.expires_at
 FROM invites AS i
 LEFT JOIN teams AS t ON t.tenant_id = i.tenant_id AND t.id = i.team_id
 LEFT JOIN projects AS p ON p.tenant_id = i.tenant_id AND p.id = i.project_id

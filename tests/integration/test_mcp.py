@@ -4,6 +4,7 @@ import json
 import logging
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,6 +13,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
+from composer.model import user_id
+from composer.prompt.lines import numbers_of_namesakes
 from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, key_of
 from tests.support.discord.harness import Model
@@ -263,6 +268,35 @@ async def test_a_search_says_whose_a_hit_is_and_where(harness: AppHarness, url: 
         said = begun.content.text  # type: ignore[union-attr]
         assert "What has an `owner` was written by that person and not by me" in said
         assert {each.get("owner") for each in json.loads(said.partition("\n")[2])["results"]} == {"bob", None}
+
+
+async def test_who_is_called_like_the_person_is_told_from_them(harness: AppHarness, url: str, claude: str) -> None:
+    here, bobs = harness.workspace(), await key_of(harness, "bob")
+    await harness.command("bob", "/nexus project create apollo", dm="nexus")
+    await harness.command("bob", "/nexus project member add apollo alice write", dm="nexus")
+    await harness.command("alice", "/nexus project accept apollo --yes", dm="nexus")
+    await harness.command("alice", "/nexus fact set editor vim --everywhere --yes", dm="nexus")
+    given = incoming(here, place_of(None, None, "s1"), "bob", "", harness.clock.tick())
+    for text in ("project assign apollo", "fact set zq 1 --project", "landmark add zq holds --project"):
+        said = replace(given, text=f"/nexus {text} --yes", id=text, user_name="Alice", at=harness.clock.tick())
+        await run_command(harness.app, here, said)
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        await tx.people.blank_names([user_id(here, "bob")], ["bob"])
+        await tx.people.restore_names({user_id(here, "bob"): "Alice"})
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        sent = {"content": "zq above all", "project": "apollo"}
+        assert (await http.post("/v1/entries", headers=bearer(bobs), json=sent)).status_code == 201
+    await harness.app.indexer.catch_up(here.tenant_id)
+    number = numbers_of_namesakes([("x", user_id(here, "bob")), ("x", user_id(here, "alice"))])[user_id(here, "bob")]
+    async with mcp_client(url, claude) as client:
+        found = (await called(client, "search", query="zq above all"))["results"]
+        assert {each["owner"] for each in found} == {f"Alice{number}"}
+        facts = (await called(client, "facts"))["facts"]
+        assert {each["name"]: each["author"][:5] for each in facts} == {"zq": "Alice", "editor": "alice"}
+        assert f"Alice{number}" in {each["author"] for each in facts}
+        assert "alice" not in {each["author"] for each in facts}, "two people of one name each have a number"
+        [content] = (await client.read_resource("nexus://projects/apollo/landmarks")).contents
+        assert json.loads(content.text)["landmarks"][0]["author"] == f"Alice{number}"  # type: ignore[union-attr]
 
 
 async def test_an_isolated_project_is_read_and_written_by_naming_it(harness: AppHarness, url: str) -> None:

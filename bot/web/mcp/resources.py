@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from bot.web.entry_pages import names_for
-from bot.web.mcp.answers import DATA, entry_id, listed_values, text_of, whole_values
+from bot.web.mcp.answers import DATA, authors_apart, called, entry_id, listed_values, text_of, whole_values
 from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import RequestRefused
 from composer import visibility
@@ -84,10 +84,11 @@ class MemoryResources:
                 found = named_project(access, project)
                 readable = visibility.readable_entries(access).within([project_namespace(found.id)])
                 stored = await structured.read(tx.structured, readable, call.now)
+            numbers = authors_apart(access, stored.landmarks)
             shown = [
                 {
                     "date": f"{mark.decided_at:%Y-%m-%d}",
-                    "author": mark.author,
+                    "author": called(mark.author, mark.user_id, numbers),
                     "state": str(mark.state),
                     "text": mark.text,
                 }

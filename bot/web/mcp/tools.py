@@ -15,7 +15,17 @@ from pydantic_core import from_json
 
 from bot.web.call import ApiCall
 from bot.web.entry_pages import names_for
-from bot.web.mcp.answers import DATA, entry_id, hit_values, listed_values, text_of, url_of, whole_values
+from bot.web.mcp.answers import (
+    DATA,
+    authors_apart,
+    called,
+    entry_id,
+    hit_values,
+    listed_values,
+    text_of,
+    url_of,
+    whole_values,
+)
 from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import SENTENCES, RequestRefused
 from bot.web.routes.entries import write
@@ -273,6 +283,7 @@ class EntryTools:
                 readable = visibility.readable_entries(access)
                 stored = await structured.read(tx.structured, readable, call.now)
             wanted = [fact for fact in stored.facts if about.casefold() in _words_of(fact)]
+            numbers = authors_apart(access, wanted)
             of_project = {project_namespace(each.id): each.slug for each in access.projects}
             shown = [
                 {
@@ -280,7 +291,7 @@ class EntryTools:
                     "value": from_json(fact.value),
                     "about": fact.subject,
                     "since": f"{fact.valid_from:%Y-%m-%d}",
-                    "author": fact.author,
+                    "author": called(fact.author, fact.user_id, numbers),
                     "project": of_project.get(fact.namespace, ""),
                 }
                 for fact in wanted

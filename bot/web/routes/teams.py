@@ -85,12 +85,13 @@ class NewInvitation(RequestBody):
 
 
 class SentInvitation(BaseModel):
-    """An open invitation to a team, as its admins see it. `by`: who invited."""
+    """An open invitation to a team, as its admins see it. `by`: who invited, and their id."""
 
     id: uuid.UUID
     user: uuid.UUID
     name: str
     by: str
+    by_id: uuid.UUID | None
     created_at: datetime
     expires_at: datetime
 
@@ -102,9 +103,9 @@ class SentInvitationList(BaseModel):
 
 
 class ReceivedInvitation(BaseModel):
-    """An open invitation to a team (`team`), or to a project (`project`) in a role. `name`: of that; `by`: who invited.
-    Once it is accepted, tools and questions are answered also from what others share with the team, or wrote for the
-    project."""
+    """An open invitation to a team (`team`), or to a project (`project`) in a role. `name`: of that; `by`: who invited,
+    with a number where others have that name or nearly, and their id. Once it is accepted, tools and questions are
+    answered also from what others share with the team, or wrote for the project."""
 
     id: uuid.UUID
     team: uuid.UUID | None
@@ -112,6 +113,7 @@ class ReceivedInvitation(BaseModel):
     name: str
     role: Literal["read", "write", "admin"] | None
     by: str
+    by_id: uuid.UUID | None
     created_at: datetime
     expires_at: datetime
 
@@ -151,6 +153,7 @@ def invitee_values(invite: Invite) -> dict[str, Any]:
         "user": invite.user,
         "name": invite.name,
         "by": invite.by,
+        "by_id": invite.by_id,
         "created_at": invite.created_at,
         "expires_at": invite.expires_at,
     }
@@ -322,6 +325,7 @@ async def list_invitations(call: Calling) -> Response:
             "name": i.place,
             "role": i.role,
             "by": i.by,
+            "by_id": i.by_id,
             "created_at": i.created_at,
             "expires_at": i.expires_at,
         }
