@@ -18,7 +18,9 @@ from composer.text.wishes import Wish, asks_for_reminder, reminder_wish, reminds
 
 _SENTENCE_END: Final = re.compile(r"[.!?;](?=\s|\Z)|[\n\u3002\uff01\uff1f\uff1b]")
 _PART: Final = re.compile(r"[^\W_]+")
-_SALUTATION: Final = "(?:hey|hi|hello|hallo|ok|okay)"
+_SALUTATION: Final = re.compile(r"\s*(?:(?:hey|hi|hello|hallo|ok|okay)\b[\s,]{1,4})?", re.IGNORECASE)
+_MENTIONED: Final = re.compile(r"@[\w.-]{1,80}")
+_PAUSE: Final = re.compile(r"[\s,:!]*")
 _LIST_MARK: Final = re.compile(r"\A\s*(?:[-*+\u2022\u00b7]|\d{1,3}[.)])\s+")
 _SHORTENED: Final = re.compile(r"\b(?:\d{1,2}|[^\W\d_]{1,2})\.\Z")  # "3. Mai", "Dr. Who": ends no clause
 _AROUND: Final = " \t\r\n.!,;:\u3002\uff01"  # at the end of what is stored
@@ -34,8 +36,7 @@ class Asked:
         """`called`: the name of who is asked, which may stand before what is asked."""
         self.words = own_words(message)
         self.text = own_words(message, quoting=True)
-        named = rf"(?:@[\w.-]{{1,80}}|{re.escape(called)}\b)" if called else r"@[\w.-]{1,80}"
-        self._address = re.compile(rf"\s*(?:{_SALUTATION}\b[\s,]{{1,4}})?{named}[\s,:!]*", re.IGNORECASE)
+        self._called = called.casefold()
 
     def to_store(self) -> bool:
         """Whether it asks to remember, note or set something."""
@@ -127,8 +128,13 @@ class Asked:
 
     def _after_address(self, start: int) -> int:
         """Where the sentence from `start` begins behind the name of who is asked: "hey Nexus, …", "@nexus …"."""
-        found = self._address.match(self.text, start)
-        return start if found is None else found.end()
+        greeting = _SALUTATION.match(self.text, start)
+        name_at = start if greeting is None else greeting.end()
+        mention = _MENTIONED.match(self.text, name_at)
+        end = name_at + len(self._called) if mention is None else mention.end()
+        named = self.text[name_at:end].casefold() == self._called and not self.text[end : end + 1].isalnum()
+        pause = _PAUSE.match(self.text, end) if mention or named else None
+        return start if pause is None else pause.end()
 
     def _said(self, start: int, end: int) -> str:
         """A part of the text that begins and ends with sentences, or after words that ask. Quotations are left out of
