@@ -148,7 +148,7 @@ def _post(
         channel,
         f"{entry['create_at']}-{user}",
         user,
-        str(props.get("override_username") or ""),
+        str(props.get("override_username") or "") if by_tool else "",  # whoever posts may set it
         at,
         text,
         thread,

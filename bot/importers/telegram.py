@@ -22,6 +22,7 @@ _INTO: Final = frozenset(
 )
 MAX_TEXT_DEPTH: Final = 8  # of texts inside texts
 _FOREIGN: Final = ("forwarded_from", "forwarded_from_id", "saved_from", "via_bot")  # say whose the words are
+_CHANNEL: Final = "channel"  # what the id of a sender begins with that is a channel, or whoever writes in its name
 _PUBLIC: Final = frozenset({"public_supergroup", "public_channel"})
 _PRIVATE: Final = frozenset({"private_group", "private_supergroup", "private_channel"})
 
@@ -111,7 +112,7 @@ def _post(position: str, entry: Mapping[str, Any], channel: Channel, contents: C
         name,
         at,
         as_quotation(text) if via else text,
-        by_tool=bool(entry.get("via_bot")),
+        by_tool=bool(entry.get("via_bot")) or user.startswith(_CHANNEL),
         reply_to=None if reply is None else str(reply),
         files=tuple(name for name, _ in _files(entry)),
         paths=tuple(path for _, path in _files(entry)),

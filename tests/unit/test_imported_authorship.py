@@ -147,3 +147,12 @@ def test_what_a_bot_or_a_webhook_wrote_is_a_tools(tmp_path: Path) -> None:
     notice = event("1", "ann", {"msgtype": "m.notice", "body": "x"})
     found = read(MATRIX, matrix(tmp_path / "m", notice, event("2", "ann", text("x")))).messages
     assert [each.sender_trust for each in found] == [Trust.TOOL, Trust.MEMBER]
+
+
+def test_no_post_gives_itself_the_name_of_another_person(tmp_path: Path) -> None:
+    said = posted("town-square", "mallory", "I resign.", 1_777_000_000_000, props={"override_username": "bob"})
+    (found,) = read(MATTERMOST, mattermost(tmp_path / "mm", said)).messages
+    assert (found.user_name, found.sender_trust) == ("mallory", Trust.MEMBER)
+    for sender, trust in (("channel9", Trust.TOOL), ("user9", Trust.MEMBER)):
+        (found, *_) = telegram(tmp_path / sender, {"text": "I resign.", "from": "alice", "from_id": sender})
+        assert (found.user_name, found.sender_trust) == ("alice", trust)
