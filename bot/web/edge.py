@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.web.problems import of_unexpected, problem
+from bot.web.problems import log_unexpected, problem
 from composer.settings.server_urls import LOCAL_HOSTS
 from composer.tasks.shares import act_for_stranger
 
@@ -77,9 +77,9 @@ class Edge:
         try:
             await (self._refusal(scope) or self._app)(inner, receive, answer)
         except Exception as error:
-            response = of_unexpected(error, route_of(inner))
+            log_unexpected(error, route_of(inner))
             if not status:
-                await response(inner, receive, answer)
+                await problem(500)(inner, receive, answer)
             elif not whole:
                 raise  # the server breaks the connection, so that nobody takes half an answer for a whole one
         finally:

@@ -135,10 +135,9 @@ def of_error(error: NexusError) -> Response:
     return problem(status, str(error), None if seconds is None else {"Retry-After": str(seconds)}, code=code)
 
 
-def of_unexpected(error: BaseException, route: str) -> Response:
-    """The answer to a bug. The log gets its class and line, and nobody its text."""
+def log_unexpected(error: BaseException, route: str) -> None:
+    """Log a bug: its class and line, and nobody gets its text."""
     logger.error("web.failed", route=route, **where_raised(error))
-    return problem(500)
 
 
 def of_invalid(errors: Sequence[Any]) -> Response:

@@ -362,3 +362,17 @@ async def test_an_answer_without_a_model_says_so_in_the_reader_s_language(alice:
         assert "remember nothing" in english or "welcome!" in english
     assert "Hier habe ich mir nichts gemerkt, was zu deiner Nachricht passt." in said["when does the heron land?"]
     assert "Gern geschehen!" in said["thank you!"]
+
+
+async def test_a_bug_shows_a_sentence_and_a_way_on_and_nothing_of_it(
+    alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("zqsecret")
+
+    monkeypatch.setattr("bot.web.pages.you.page", broken)
+    answer = await alice.get("/you", **{"Accept-Language": "de"})
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (500, "text/html")
+    assert "In Nexus ist etwas schiefgegangen" in answer.text
+    assert 'class="btn" href="/"' in answer.text
+    assert "zqsecret" not in answer.text

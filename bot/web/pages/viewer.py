@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends as DependsParam
 from fastapi.responses import RedirectResponse
+from starlette.requests import ClientDisconnect
 
 from bot.web.bodies import JsonRoute
 from bot.web.call import ApiCall
@@ -20,7 +21,7 @@ from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
 from bot.web.pages.rendering import Chrome, Language, error_page, language_of
 from bot.web.principal import hold_body, known_principal, principal_of
-from bot.web.problems import MAX_FIELD_CHARS, SENTENCES, RequestRefused, status_of
+from bot.web.problems import MAX_FIELD_CHARS, SENTENCES, RequestRefused, log_unexpected, status_of
 from bot.web.router import Router
 from composer import visibility
 from composer.entries.entries import Writer
@@ -68,6 +69,11 @@ class PageRoute(JsonRoute):
                 return error_page(request, 422, _invalid(error.errors()[0]))
             except NexusError as error:
                 return error_page(request, status_of(error), str(error) or SENTENCES.get(status_of(error), ""))
+            except (HTTPException, ClientDisconnect):
+                raise
+            except Exception as error:
+                log_unexpected(error, self.path)
+                return error_page(request, 500, SENTENCES[500])
 
         return handler
 
