@@ -28,7 +28,6 @@ from composer.visibility import Owned
 
 SHELVES: Final = ("preferences", "facts", "notes", "decisions")
 TRASH: Final = "trash"
-WAITING: Final = "waiting"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
@@ -139,16 +138,17 @@ async def own_items(
     with_totals: bool = False,
 ) -> OwnItems:
     """A page of the person's items, in the order that is wanted; `with_totals`: and how much they have. Newest first, a
-    page looks through `MAX_READ` memories of an account and leaves the others to the next. Raises BadInput for a cursor
-    that no page gave."""
+    page looks through `MAX_READ` memories of an account for what fits, and leaves the others to the next. Raises
+    BadInput for a cursor that no page gave."""
     if cursor is not None:
         wanted = replace(wanted, after=read_cursor(cursor, wanted.order))
-    found = await tx.own_data.memory(owned, wanted, limit + 1, now, most=MAX_READ)
+    bounded = wanted.searches and wanted.order is Order.NEWEST
+    found = await tx.own_data.memory(owned, wanted, limit + 1, now, most=MAX_READ if bounded else None)
     labels = await tx.own_data.labels(owned, MAX_LABELS, now, most=MAX_READ) if with_totals else ()
     page, ends_at = found[:limit], None
     if len(found) > limit:
         ends_at = page[-1].sorted_at, page[-1].id
-    elif wanted.order is Order.NEWEST and (not with_totals or _has_more(labels)):
+    elif bounded and (not with_totals or _has_more(labels)):
         ends_at = await tx.own_data.read_to(owned, wanted, MAX_READ)
         page = [item for item in page if ends_at is None or (item.at, item.id) >= ends_at]
     places = sorted({*(item.namespace for item in page), *_labelled(labels)})

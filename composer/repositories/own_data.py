@@ -18,6 +18,7 @@ OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
 LEAST_ID: Final = uuid.UUID(int=0)
+WAITING: Final = "waiting"  # the shelf of what waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,12 @@ class OwnFilter:
     trashed: bool = False
     order: Order = Order.NEWEST
     after: tuple[datetime, uuid.UUID] | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether few of the memories of its time may fit: no memory waits, and then none is looked at."""
+        narrowed = (self.shelf, self.origins, self.authors, self.namespaces, *self.tags, *self.words)
+        return self.shelf != WAITING and (self.trashed or any(each is not None for each in narrowed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +329,7 @@ def _rows(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
     """The parameters of `own_memory_rows`."""
     return _reach(wanted) | {
         "user_ids": list(owned.users),
-        "memories": wanted.shelf != "waiting",  # which no memory is on
+        "memories": wanted.shelf != WAITING,  # which no memory is on
         "most": None,
         "now": now,
         "lifetime": PROPOSAL_LIFETIME,

@@ -15,7 +15,9 @@ from composer.entries.draft import ENTRY_KINDS
 from composer.model import Trust
 from composer.people import own_memory
 from composer.people.projection import in_two_dimensions
+from composer.stores.database.statements import PostgresStatements
 from composer.visibility import Grants
+from tests.integration.test_pages_waiting import project, proposed
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import OF_TOOL, Hub
@@ -151,6 +153,54 @@ async def test_counts_of_the_latest_memories_look_like_what_they_are(
     assert "deine letzten 2 Erinnerungen" in german
     monkeypatch.setattr(own_memory, "MAX_READ", 4)
     assert (await client.get("/v1/memory/labels", headers=key)).json() == exact
+
+
+async def test_what_waits_is_listed_whatever_is_remembered_since(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = Hub(harness, quarantined={Trust.TOOL})
+    await proposed(hub, "bob", "zqwaits", await project(hub, "apollo", "bob"))
+    for number in range(4):
+        harness.clock.tick(60)
+        await hub.write("bob", f"zqlater {number}")
+    monkeypatch.setattr(own_memory, "MAX_READ", 2)
+    assert await walked(client, bearer(await key_of(harness, "bob")), shelf="waiting") == (["zqwaits"], 1)
+
+
+# Of these each takes one round trip to the database.
+STATEMENTS: Final = {
+    "/memory": 9,
+    "/memory?q=zq": 9,
+    "/memory?q=zqnothing": 9,
+    "/memory?shelf=notes&tag=ops": 9,
+    "/memory?view=table": 10,
+    "/memory/timeline": 9,
+    "/memory/map": 8,
+}
+
+
+async def test_a_page_takes_so_many_statements(
+    harness: AppHarness, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(harness, alice)
+    calls = list[str]()
+
+    def count(method: str) -> None:
+        doing = getattr(PostgresStatements, method)
+
+        async def counted(self: PostgresStatements, name: str, **values: Any) -> Any:
+            calls.append(name)
+            return await doing(self, name, **values)
+
+        monkeypatch.setattr(PostgresStatements, method, counted)
+
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+        count(method)
+    for page, most in STATEMENTS.items():
+        await alice.page(page)  # then the session was used in this minute
+        calls.clear()
+        await alice.page(page)
+        assert len(calls) <= most, (page, calls)
 
 
 async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:

@@ -18,7 +18,6 @@ from composer.entries import listing
 from composer.people.own_memory import (
     MAX_MAPPED,
     SHELVES,
-    WAITING,
     ItemDetails,
     OwnItems,
     PlacedItem,
@@ -31,7 +30,7 @@ from composer.people.own_memory import (
 )
 from composer.repositories.entries import Entry, EntryVersion
 from composer.repositories.ordering import Order
-from composer.repositories.own_data import OwnFilter
+from composer.repositories.own_data import WAITING, OwnFilter
 from composer.repositories.teams import Team
 from composer.text.moments import FIRST_YEAR
 from composer.visibility import may_see_teams

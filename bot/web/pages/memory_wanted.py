@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Query
 
-from composer.people.own_memory import SHELVES, TRASH, WAITING
+from composer.people.own_memory import SHELVES, TRASH
 from composer.repositories.ordering import Order
-from composer.repositories.own_data import OwnFilter
+from composer.repositories.own_data import WAITING, OwnFilter
 
 MEMORY: Final = "/memory"
 TABLE: Final = "table"

@@ -17,10 +17,10 @@ from composer.memory.review import whole_text
 from composer.model import Trust, project_namespace
 from composer.people import decisions, reviewing
 from composer.people.decisions import PlaceOfDecisions, WaitingDecision
-from composer.people.own_memory import WAITING as WAITING_SHELF
 from composer.people.own_memory import PlacedItem, own_items
 from composer.people.places import NamedPlace, named, session_in
 from composer.people.reviewing import ReviewAct, WaitingItem
+from composer.repositories.own_data import WAITING as WAITING_SHELF
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.quarantine import PendingItem
 
