@@ -188,6 +188,8 @@ async def test_a_person_says_what_they_think_of_an_answer_and_admins_see_how_man
         assert re.findall(r'value="(\w+)" aria-pressed="true"', shown) == ([] if rating == "none" else ["none"])
         told = (await client.get("/v1/admin/figures", headers=root)).json()
         assert [told["answers_good"], told["answers_bad"]] == figures
+        of_page = re.findall(r"called good: (\d+); bad: (\d+)\.", await bob.page("/admin"))
+        assert of_page == ([tuple(map(str, figures))] if any(figures) else [])
     key = bearer(await key_of(harness, "alice"))
     turn = found[1].split("/")[3]
     put = await client.put(f"/v1/chat/turns/{turn}/rating", json={"rating": "good"}, headers=key)
