@@ -378,7 +378,7 @@ PROBES: Final = {
     "ask": Probe((f"ask {TOPIC}", f"what do you know about {TOPIC}?"), shows=LAYERS, some=True),
     "memory": Probe(("memory", "memory sometimes")),
     "memory pending": Probe(("memory pending",)),
-    "memory approve": Probe(("memory approve 00000000", "memory approve")),
+    "memory approve": Probe(("memory approve 00000000", "memory approve"), flags=frozenset({"yes"})),
     "memory reject": Probe(("memory reject 00000000", "memory reject")),
     # What is by somebody is shown to the admins of a place alone (test_quarantine.py).
     "memory by": Probe(("memory by nobody", "memory by")),
