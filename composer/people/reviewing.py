@@ -52,7 +52,7 @@ class WaitingItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class AllWaiting:
     """All that waits for somebody, oldest first: `items`, and the `decisions` that are proposed."""
 
     items: Sequence[WaitingItem]
@@ -61,14 +61,14 @@ class Waiting:
 
 async def waiting(
     tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
-) -> Waiting:
+) -> AllWaiting:
     """What waits of the person's own entries, in their own DMs and sessions, and in the rooms and projects that they
     are an admin of, and the proposed decisions that they may accept. `presence`: which rooms their platforms say these
     are; `quarantine`: whose writes wait. Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
     person = await tx.conversations.in_frame(access.users, presence, now)
     items = await _waiting_items(tx, access, person)
-    return Waiting(items, await waiting_decisions(tx, access, person, quarantine, now))
+    return AllWaiting(items, await waiting_decisions(tx, access, person, quarantine, now))
 
 
 async def _waiting_items(tx: Transaction, access: EntryAccess, person: PersonInFrame) -> Sequence[WaitingItem]:
