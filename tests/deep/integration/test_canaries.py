@@ -39,6 +39,7 @@ from composer.repositories.extraction_queue import ExtractionScope
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.stores.models.tokens import tokenizer_for
+from composer.summaries.tiers import TIERS
 from composer.tasks.shares import Places
 from jobs.schedule import JOBS
 from tests.support.api import bearer, cookie_of, key_of
@@ -652,14 +653,16 @@ async def test_only_its_members_find_a_project_in_the_list(harness: AppHarness) 
 
 # --- the jobs --------------------------------------------------------------------------------------------------------
 
-RECOUNTED: Final = "recounted:"  # begins all that a job's model makes of what it reads
+RECOUNTED: Final = "recounted:"  # begins all that a job's model or extractor makes of what it reads
 
 
 class Recounting(ScriptedModel):
-    """A model, and an extractor (composer.ports.Extractor), that repeats every secret that it reads."""
+    """An extractor (composer.ports.Extractor) that repeats every secret that it reads, and a model that chooses each
+    sentence that has one for a summary, and repeats them all as well."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
-        yield Chunk(text=self._recounted("\n".join(message.words for message in messages)))
+        numbers = (line.partition(".")[0] for line in messages[-1].words.splitlines() if tokens(line))
+        yield Chunk(text=f"{', '.join(numbers)}\n{self._recounted(messages[-1].words)}")
 
     async def extract(self, batch: MessageBatch, near: Callable[..., Any]) -> list[ExtractedStatement]:
         text = self._recounted("\n".join(message.text for message in batch.messages))
@@ -673,7 +676,7 @@ class Recounting(ScriptedModel):
 # too, which by themselves stay in their talk.
 TALK: Final = ("old", "said", "stated")
 IN_VIEW: Final = ("said", "attachment")  # of what is told in a conversation, what its view shows
-CARRIED_ON: Final = {"extraction": TALK, **dict.fromkeys(("thread", "session", "day", "week"), (*TALK, *OWN_TALK))}
+CARRIED_ON: Final = {"extraction": TALK, **dict.fromkeys(TIERS, (*TALK, *OWN_TALK))}
 
 
 @pytest.mark.parametrize("job", [*CARRIED_ON, "all others"])
@@ -699,7 +702,9 @@ async def test_what_a_job_writes_is_shown_to_those_alone_who_may_read_what_it_is
                 text = prompt_text(composed.prompt.as_json()) + await output_of(
                     harness, viewer, f"/nexus recall {TOPIC}"
                 )
-                recounted += RECOUNTED in text
+                assert RECOUNTED not in text or job == "extraction", "a summary holds no word of its model"
+                summed_up = any(each.sources for each in composed.prompt.sections if each.name == "SUMMARIES")
+                recounted += summed_up if job in TIERS else RECOUNTED in text
                 expected, shown = planted.world.expected(viewer), tokens(text)
                 carried_on = {
                     canary.token: f"{canary.layer} of {canary.spot.name}, carried on"
