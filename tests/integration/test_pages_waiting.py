@@ -375,7 +375,8 @@ async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
 ) -> None:
     harness = hub.harness
     apollo = await project(hub, "apollo", "bob")
-    await proposed(hub, "bob", "zqpnpm is used", apollo)
+    written = await hub.write("bob", "zqpnpm is used", "claude", project=apollo, grants=WRITING, tags=("build",))
+    assert written.pending
     await harness.say("bob", "We decided to ship zqrocket on Fridays.", **ROOM)
     await harness.say("alice", "We decided to buy zqstar.", **DM)
     await hub.user("carol")
@@ -396,6 +397,8 @@ async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
         ("decision", "alice", "own"),
     ]
     assert found[0]["place"]["id"] == str(apollo)
+    assert found[0]["text"].splitlines()[0] == "zqpnpm is used"
+    assert "tags: build" in found[0]["text"], "what is accepted besides"
     assert (await client.get("/v1/waiting", headers=bearer(await key_of(harness, "alice")))).status_code == 403
     assert await listed("carol") == []
     [of_room] = await listed("bob")

@@ -16,6 +16,7 @@ from bot.web.routes.entries import writer_of
 from bot.web.routes.rooms import require_signed_in
 from bot.web.shapes.entries import RequestBody
 from composer.memory.remember import MAX_STATEMENT_CHARS
+from composer.memory.review import whole_text
 from composer.people import reviewing
 from composer.people.decisions import PlaceOfDecisions, WaitingDecision
 from composer.people.reviewing import ReviewAct, WaitingItem
@@ -36,7 +37,7 @@ class WaitingPlace(BaseModel):
 class WaitingResponse(BaseModel):
     """Something that waits. A `decision` was found in what was said, and is proposed; a memory, fact or landmark (a
     decision that somebody pinned) was written by a guest or a tool, or learnt from their words. `key`: of a fact, whose
-    value as JSON is the `text`."""
+    value as JSON is the `text`; below the text of an entry stand its key, tags and metadata."""
 
     id: uuid.UUID
     kind: Literal["decision", "memory", "fact", "landmark"]
@@ -115,7 +116,7 @@ def _item(found: WaitingItem) -> dict[str, Any]:
         "id": item.id,
         "kind": item.kind,
         "key": item.detail if item.kind == "fact" else None,
-        "text": item.text,
+        "text": item.text if item.entry is None else whole_text(item),
         "author": item.author,
         "at": item.at,
         "place": place,
