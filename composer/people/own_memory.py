@@ -34,7 +34,7 @@ MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
 # The latest memories of an account, through which a page of a list looks and which are counted: of all 100,000 that
 # somebody may have, a list takes four times as long.
 MAX_READ: Final = 20_000
-MAX_MAPPED: Final = 1_000  # on a page: of twice as many the points lie upon each other, and it takes twice as long
+MAX_MAPPED: Final = 400  # of twice as many the points lie upon each other, and are more bytes than a page may load
 MAPPED_CHARS: Final = 120
 # Labels of what may be a memory and a landmark.
 _OF_TWINS: Final = ("decision", "pinned", "proposed", "lapsed", "retired")

@@ -379,6 +379,21 @@ def test_a_projection_is_the_same_each_time_and_separates_what_differs() -> None
     one, other = np.array(found[:50]), np.array(found[50:])
     assert np.linalg.norm(one.mean(axis=0) - other.mean(axis=0)) > 3 * one.std()
     assert in_two_dimensions(sent[:1] * 3) == [(0.5, 0.5)] * 3
+    assert in_two_dimensions([b"\0" * 4 + np.array(each, ">f4").tobytes() for each in ((3, 0), (0, 0), (-3, 0))]) == [
+        (0.7449, 0.5),
+        (0.5, 0.5),
+        (0.2551, 0.5),
+    ]
+
+
+def test_the_map_is_drawn_on_the_plane_in_which_vectors_differ_most() -> None:
+    random = np.random.default_rng(3)
+    rows = (random.normal(size=(500, 384)) + random.normal(size=(20, 384))[random.integers(20, size=500)]).astype("f4")
+    x, y = np.array(in_two_dimensions([b"\0" * 4 + row.astype(">f4").tobytes() for row in rows])).T
+    _, deviations, axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    best = (rows - rows.mean(axis=0)) @ axes[:2].T
+    for drawn, place, deviation in zip((x, y), best.T, deviations, strict=False):
+        assert abs(np.corrcoef(drawn, place)[0, 1]) > 0.98, deviation
 
 
 async def test_the_api_says_what_the_pages_show(harness: AppHarness, client: httpx2.AsyncClient, alice: Person) -> None:

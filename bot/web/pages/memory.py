@@ -2,6 +2,7 @@
 reads it, where it came from and what it led to."""
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -19,6 +20,7 @@ from composer.people.own_memory import (
     MAX_MAPPED,
     SHELVES,
     ItemDetails,
+    MappedItem,
     OwnItems,
     PlacedItem,
     forget_preview,
@@ -39,6 +41,8 @@ PAGE_ITEMS: Final = 50
 LISTED_POINTS: Final = 60  # of the map, beside it
 SHOWN_MONTHS: Final = 12
 PLACE_COLOURS: Final = 7  # the other places have one colour
+MAP_SIZE: Final = (940, 580)  # the width and the height of the plane on which points lie
+MAP_BORDER: Final = 30
 router = PageRouter(MEMORY)
 
 
@@ -63,6 +67,17 @@ class Bar:
     day: date
     count: int
     parts: Sequence[tuple[str, float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An item on the map, and where its middle is drawn, from the left and the top. `group`: what has its colour."""
+
+    id: uuid.UUID
+    text: str
+    group: str
+    x: int
+    y: int
 
 
 @router.get("")
@@ -122,17 +137,14 @@ async def show_map(
     async with viewer.reading() as reading:
         chosen = await _filter(viewer, reading, wanted)
         points = await own_map(reading.tx, reading.owned, chosen, viewer.call.now, reading.presence)
-    counts: dict[str, int] = {}
-    for each in points:
-        name = each.place.name if by_place else each.shelf
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(each.place.name if by_place else each.shelf for each in points)
     ranked = sorted(counts, key=lambda name: (-counts[name], name))
     groups = {name: str(min(n, PLACE_COLOURS)) if by_place else name for n, name in enumerate(ranked)}
     values: dict[str, Any] = {
         "chrome": reading.chrome,
         "now": viewer.call.now,
         "wanted": wanted,
-        "points": points,
+        "points": [_point(each, groups[each.place.name if by_place else each.shelf]) for each in points],
         "by_place": by_place,
         "groups": groups,
         "counts": counts,
@@ -247,6 +259,12 @@ def _bar(day: date, counts: Any, most: int) -> Bar:
             bottom += height
             parts.append((shelf, round(100 - bottom, 2), round(height, 2)))
     return Bar(day, sum(counts.values()), parts)
+
+
+def _point(item: MappedItem, group: str) -> Point:
+    width, height = MAP_SIZE
+    x, y = MAP_BORDER + width * item.x, MAP_BORDER + height * (1 - item.y)
+    return Point(item.id, item.text, group, round(x), round(y))
 
 
 def _first_of(month: str, today: date) -> date:

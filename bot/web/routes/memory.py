@@ -246,7 +246,7 @@ async def memory_days(
 @router.get("/map", summary="Map one's memory", response_model=MemoryMap, responses=documented(400, 401, 403, 422))
 @counts_as(Operation.READS)
 async def memory_map(call: Calling, asked: Listed) -> Response:
-    """The latest 1,000 of what is wanted in two dimensions, by what they mean. Where each lies depends on these."""
+    """The latest 400 of what is wanted in two dimensions, by what they mean. Where each lies depends on these."""
     async with _own(call) as (tx, _, owned, presence):
         wanted = await _filter(tx, owned, asked, call.now, presence)
         found = await own_map(tx, owned, wanted, call.now, presence)

@@ -262,6 +262,19 @@ async def test_a_point_of_the_map_opens_beside_it(harness: AppHarness, windows: 
     assert window.faults == []
 
 
+async def test_without_scripts_every_point_of_the_map_is_a_link(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice", scripts=False)
+    await window.open("/memory/map")
+    points = window.tab.locator("svg.points a")
+    assert await points.count() > 1
+    assert await window.tab.locator("svg.points a[tabindex='-1']").count() == 0
+    await points.last.focus()
+    await window.tab.keyboard.press("Enter")
+    await window.tab.wait_for_url("**/memory/*-*")
+    assert await window.tab.locator("#detail .memory").count() == 1
+
+
 async def test_one_memory_is_forgotten_by_keyboard_alone(harness: AppHarness, windows: Windows) -> None:
     await harness.command("alice", "/nexus remember the heron likes the vault", **DM)
     window = await windows.of("alice")

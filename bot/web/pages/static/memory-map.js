@@ -15,6 +15,8 @@
       for (const point of map.querySelectorAll("circle")) point.setAttribute("r", radius);
     };
     show();
+    // One of them is reached by the Tab key, the others from there by arrow keys; without this script all are links.
+    for (const [n, point] of map.querySelectorAll("a").entries()) point.setAttribute("tabindex", n ? "-1" : "0");
     narrow.addEventListener("change", show);
     const zoom = (by, x, y) => {
       const scale = Math.min(1, Math.max(0.02, view.scale * by));
