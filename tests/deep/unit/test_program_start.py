@@ -1,9 +1,12 @@
 """What a program loads before it does anything: its own processes say."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # What a process that has loaded every command has imported.
@@ -49,6 +52,27 @@ def test_a_program_starts_without_the_sdks_that_few_commands_need() -> None:
         "uvicorn",
     }
     assert started("--version", first=ALL_COMMANDS, shown=f"sorted({heavy} & set(sys.modules))") == "[]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads by /proc")
+def test_products_of_matrices_take_no_threads_of_their_own() -> None:
+    """They would spin on every core after each product, and answers and requests wait."""
+    program = """
+import atexit, os, sys
+from bot.console.main import main
+def multiply():
+    import numpy as np
+    np.ones((2000, 384)) @ np.ones((384, 2000))
+    print(len(os.listdir("/proc/self/task")), file=sys.stderr)
+atexit.register(multiply)
+sys.argv = ["nexus", "--version"]
+main()
+"""
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == "1"
 
 
 def test_a_program_is_imported_without_garbage_collection() -> None:
