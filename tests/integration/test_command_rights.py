@@ -172,7 +172,7 @@ ROWS: Final = (
     Row(REVIEWS, "base", runs=ADMINS | people("manager")),
     Row(REVIEWS, "camp", runs=ADMINS | CAMP_LEAVERS),
     Row(REVIEWS, "dm, session", runs=ALL),
-    Row("memory approve 00000000\nmemory reject 00000000", "lobby, cave", hidden=ADMINS),
+    Row("memory approve 00000000\nmemory approve 00000000 --yes\nmemory reject 00000000", "lobby, cave", hidden=ADMINS),
     Row("compact", "dm, session", runs=ALL),
     # Erasing what others said.
     Row("erase room\nerase room --since 2026-05-01 --until 2026-05-02", "lobby, cave", shows=ADMINS),
