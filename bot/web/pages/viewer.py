@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends as DependsParam
 from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
 from bot.web.bodies import JsonRoute
@@ -69,7 +70,7 @@ class PageRoute(JsonRoute):
                 return error_page(request, 422, _invalid(error.errors()[0]))
             except NexusError as error:
                 return error_page(request, status_of(error), str(error) or SENTENCES.get(status_of(error), ""))
-            except (HTTPException, ClientDisconnect):
+            except (StarletteHTTPException, ClientDisconnect):
                 raise
             except Exception as error:
                 log_unexpected(error, self.path)
