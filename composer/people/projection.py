@@ -14,7 +14,6 @@ ALIKE: Final = 1e-6  # deviation of vectors that are the same
 # Of how many steps from two directions the plane is put together: it has all that the best one has of vectors with some
 # order, and 99% of it of those without any.
 STEPS: Final = 10
-AT_ONCE: Final = 25  # rows: a larger product wakes the threads of BLAS, which spin for 20 ms after each
 
 
 def in_two_dimensions(vectors: Sequence[bytes]) -> list[tuple[float, float]]:
@@ -41,6 +40,6 @@ def _axes(rows: Floats) -> Floats:
         block, _ = np.linalg.qr(rows.T @ (rows @ block))
         found.append(block)
     basis, _ = np.linalg.qr(np.hstack(found))
-    parts = (rows[start : start + AT_ONCE] @ basis for start in range(0, len(rows), AT_ONCE))
-    _, axes = np.linalg.eigh(sum(part.T @ part for part in parts))  # the last are those in which the rows differ most
+    within = rows @ basis
+    _, axes = np.linalg.eigh(within.T @ within)  # the last are those in which the rows differ most
     return np.asarray(basis @ axes[:, ::-1][:, :2])

@@ -50,11 +50,10 @@ _DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A candidate for a summary. `of` is the number of its source, `order` its position in all of them; `weight` is its
-    own merit, 0 where it tells nothing by itself ("Totally agree", "We are live!")."""
+    """A candidate for a summary. `order`: the number of its source, and its own in that; `weight` is its own merit, 0
+    where it tells nothing by itself ("Totally agree", "We are live!")."""
 
-    of: int
-    order: int
+    order: tuple[int, int]
     author: str
     text: str
     terms: frozenset[str]
@@ -78,7 +77,7 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
             if is_new and own:
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
                 weight *= _has_content(words, own)
-                found[own] = Sentence(number, number * 1000 + min(nth, 999), author, words, own, weight)
+                found[own] = Sentence((number, nth), author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda sentence: (-sentence.weight, sentence.order))[:MAX_SENTENCES]

@@ -96,8 +96,7 @@ class Summariser:
             model = work.agent.model
             try:
                 if model:
-                    choice = self._choose(self._model, inputs, candidates, budget, tokenizer, work)
-                    chosen, chosen_by = await choice
+                    chosen, chosen_by = await self._choose(self._model, inputs, candidates, budget, tokenizer, work)
                     if chosen:
                         text = in_order(candidates, chosen)
                         return SummaryText(text, chosen_by or model, tokenizer.count(text))
@@ -143,7 +142,7 @@ class Summariser:
     ) -> tuple[list[int], str]:
         """The indices of the sentences that a model chooses, and the model that chose the last of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
-        moments = (inputs[candidate.of].at.astimezone(zone) for candidate in candidates)
+        moments = (inputs[candidate.order[0]].at.astimezone(zone) for candidate in candidates)
         lines = [
             f"{number}. {attributed_line(candidate.author, candidate.text, f' ({at:%Y-%m-%d %H:%M})')}"
             for number, (candidate, at) in enumerate(zip(candidates, moments, strict=True), start=1)

@@ -132,11 +132,6 @@ def looks_within(name: str) -> list[str]:
     return [whole, *words, *(_shape("".join(run)) for run in runs)]
 
 
-def plain_words(text: str) -> list[str]:
-    """The words of a text in lower case, in the letters of ASCII that theirs look like."""
-    return _plain_words(text)
-
-
 def looks(name: str) -> frozenset[str]:
     """What a name looks like: it can be taken for any name whose look is among them.
 

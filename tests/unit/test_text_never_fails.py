@@ -169,7 +169,6 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "names.title_label": names.title_label,
     "names.in_quotes": names.in_quotes,
     "names.looks": names.looks,
-    "names.plain_words": names.plain_words,
     "repetition.words_of": repetition.words_of,
     "rarity.is_rare": lambda text: [rarity.is_rare(word) for word in repetition.words_of(text)],
     "repetition.matches": lambda text: repetition.matches(text, text[1:]),
