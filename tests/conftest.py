@@ -185,17 +185,17 @@ def one_network() -> Iterator[None]:
     three quarters of the processor's time of two, and with the same result. Each text runs once, as three of four come
     up again. Tests of the network itself use `without_kept_vectors`. Where no embedder is set, it is this one."""
     network, vectors = minilm._LoadedModel, dict[bytes, Any]()
-    run = network.vector
+    prepare = network.prepared
 
-    @functools.wraps(run)
-    def vector(self: minilm._LoadedModel, text: str) -> Any:
+    @functools.wraps(prepare)
+    def prepared(self: minilm._LoadedModel, text: str) -> minilm.Prepared:
         key = text_digest(text)
         if key not in vectors:
-            vectors[key] = run(self, text)
-        return vectors[key]
+            vectors[key] = prepare(self, text)()
+        return lambda: vectors[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "vector", vector)
+        patch.setattr(network, "prepared", prepared)
         patch.setattr(minilm, "_LoadedModel", functools.lru_cache(network))
         patch.setattr(minilm, "MOST_THREADS", 1)
         patch.setattr(configured, "default_embedder", minilm.MiniLM)
@@ -215,7 +215,7 @@ def without_kept_vectors(one_network: None) -> Iterator[None]:
     """Let the network run for each text, also for one that it has seen."""
     network: Any = vars(minilm)["_LoadedModel"].__wrapped__
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "vector", network.vector.__wrapped__)
+        patch.setattr(network, "prepared", network.prepared.__wrapped__)
         yield
 
 

@@ -18,7 +18,7 @@ from composer.ports.models import MeteredEmbedder, UsageAccount, Vectors, WorkKi
 from composer.prompt.sections import EARLIER, MESSAGE, RECALL, RELATED, TOOLS, Prompt
 from composer.text.marks import marks_in, without_marks
 from composer.text.plain_questions import QUESTION_MARKS
-from composer.text.terms import MAX_TONGUE_CHARS, sentences
+from composer.text.terms import sentences
 from composer.text.work import CLEANED_PER_READ, off_loop
 
 logger = structlog.get_logger()
@@ -39,6 +39,7 @@ MIN_CLAUSE_WORDS: Final = 3
 SourceVectors: TypeAlias = Mapping[Hashable, Vectors]  # of sources, a row for each sentence
 NOTHING_READ: Final[SourceVectors] = MappingProxyType({})
 NOTHING_RETOLD: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
+MAX_ASKED_CHARS: Final = 400  # of a question, before a sentence of its answer: a longer one left no room for that
 _WITHOUT_MENTION: Final = re.compile(r"(?<!\w)@\S+")
 _CLAUSE_END: Final = re.compile(
     r"[;:,\u2014\u2013]\s|[\uff0c\uff1b\u3001]|\s[-\u2013\u2014]\s|\s(?:and|while|but|und|et|y|e|en|\u0438)\s"
@@ -160,14 +161,14 @@ class UsedSources:
             return known
         chars = sum(len(item.text) + sum(map(len, item.files)) for item in unread.values())
         units = await off_loop(chars // CLEANED_PER_READ, lambda: [_units(item) for item in unread.values()])
-        texts = [*chain.from_iterable(units), *([asked[:MAX_TONGUE_CHARS]] if asked else [])]
+        texts = [*chain.from_iterable(units), *([asked] if asked else [])]
         vectors = (await self._embedder.embed(texts, account, compared=asked is not None))[: sum(map(len, units))]
         parts = np.split(vectors, np.cumsum([len(each) for each in units])[:-1])
         return {**known, **dict(zip(unread, parts, strict=True))}
 
 
 def _asked(question: Message) -> str:
-    return _WITHOUT_MENTION.sub(" ", question.text).strip()
+    return _WITHOUT_MENTION.sub(" ", question.text[: 2 * MAX_ASKED_CHARS]).strip()[:MAX_ASKED_CHARS]
 
 
 def _best_recalled(prompt: Prompt) -> set[str]:

@@ -50,7 +50,7 @@ def computed(statements: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Count
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(minilm.MiniLM, "_fill", "embedded", lambda self, vectors, texts, rows: len(rows))
+    count(minilm.MiniLM, "_prepare", "embedded", lambda self, texts: len(texts))
     count(tokens, "_encoded_length", "tokenised")
     count(disentanglement, "_mixed", "compared")
     count(names, "_look", "looked at")

@@ -135,7 +135,7 @@ def raw_vectors() -> tuple[Vectors, Vectors]:
     """The vectors of multilingual-e5-small as it gives them, of all texts: as questions, and as other texts."""
     model = e5.loaded()
     questions, others = (
-        np.stack([[model.raw_vector(f"{kind}{text}") for text in language] for language in texts()])
+        np.stack([[model.raw(f"{kind}{text}")() for text in language] for language in texts()])
         for kind in (e5.QUESTION, e5.PASSAGE)
     )
     return questions, others

@@ -10,6 +10,7 @@ import os
 import struct
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from composer.stores.models.minilm import (
     LoadedModel,
     MiniLM,
     Network,
+    Prepared,
     join_parts,
     without_surrogates,
 )
@@ -232,16 +234,20 @@ class _LoadedE5:
         frame: NDArray[np.float32] = np.load(FRAME_FILE)
         self._middles, self._languages = frame[:2], frame[2:]
 
-    def raw_vector(self, text: str) -> NDArray[np.float32]:
-        """The vector of a text that begins with QUESTION or PASSAGE as the model gives it, with length 1: any two have
-        a cosine of 0.7 or more."""
-        return self._network.run(self._weights.words(self._weights.pieces.ids(without_surrogates(text))))
+    def raw(self, text: str) -> Prepared:
+        """A text that begins with QUESTION or PASSAGE, tokenised; its vector is as the model gives it, with length 1:
+        any two have a cosine of 0.7 or more."""
+        words = self._weights.words(self._weights.pieces.ids(without_surrogates(text)))
+        return partial(self._network.run, words)
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of a text that begins with QUESTION or PASSAGE, shape (WIDTH,), seen from the middle of many
-        languages and without what tells them apart (composer/stores/models/calibration.py): texts are as near as what
-        they say is, in whatever language. The same text always gives the same bits."""
-        off = self.raw_vector(text) - self._middles[0 if text.startswith(QUESTION) else 1]
+    def prepared(self, text: str) -> Prepared:
+        """A text that begins with QUESTION or PASSAGE, tokenised. Its vector, shape (WIDTH,), is seen from the middle
+        of many languages and without what tells them apart (composer/stores/models/calibration.py): texts are as near
+        as what they say is, in whatever language. The same text always gives the same bits."""
+        return partial(self._centred, self.raw(text), self._middles[0 if text.startswith(QUESTION) else 1])
+
+    def _centred(self, raw: Prepared, middle: NDArray[np.float32]) -> NDArray[np.float32]:
+        off = raw() - middle
         off -= (self._languages @ off) @ self._languages
         vector: NDArray[np.float32] = off / np.linalg.norm(off)
         return vector

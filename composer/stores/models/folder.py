@@ -8,7 +8,8 @@ texts). Nothing in the folder is run.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from composer.errors import Misconfigured
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.settings import configure_onnxruntime
 from composer.stores.models import calibration
-from composer.stores.models.minilm import MiniLM, without_surrogates
+from composer.stores.models.minilm import MiniLM, Prepared, without_surrogates
 
 NETWORKS: Final = ("onnx/model.onnx", "model.onnx")
 TOKENIZER: Final = "tokenizer.json"
@@ -73,13 +74,16 @@ class _LoadedFolder:
         # The name says which weights made the vectors: those of others, in the same folder, are never mixed with them.
         with network.open("rb") as file:
             self.name = f"{folder.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
-        self.width = len(self.vector("width"))
+        self.width = len(self.prepared("width")())
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of one text, shape (width,). It runs alone and unpadded, so it depends on its text alone."""
+    def prepared(self, text: str) -> Prepared:
+        """One text, tokenised. It runs alone and unpadded, so its vector, shape (width,), depends on its text alone."""
         ids = np.array([self._tokenizer.encode(without_surrogates(text)).ids], dtype=np.int64)
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        first, *_ = self._session.run(None, {name: given[name] for name in self._inputs})
+        return partial(self._vector, {name: given[name] for name in self._inputs})
+
+    def _vector(self, given: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+        first, *_ = self._session.run(None, given)
         rows = np.asarray(first, dtype=np.float32)[0]  # of tokens, or the vector of the text
         pooled = rows if rows.ndim == 1 else rows[0] if self._first_token else rows.mean(axis=0)
         vector: NDArray[np.float32] = pooled / np.linalg.norm(pooled)

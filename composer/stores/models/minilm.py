@@ -9,14 +9,15 @@ because all are rounded with one scale; alone it depends on the text only, as no
 import asyncio
 import ctypes
 import json
+import math
 import mmap
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from math import prod
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -41,8 +42,13 @@ MAX_TOKENIZED_CHARS = (
 )
 MOST_THREADS = 4  # texts at once in the background, where the machine has as many cores
 ASKED_THREADS = 2  # texts at once for which somebody waits
-TEXTS_PER_STEP = 8  # in the background, that one thread embeds before the event loop hears of it
-ASKED_PER_STEP = 2  # of those for which somebody waits: others' come between
+# What one thread embeds before others' texts come between, in characters: a long text, or many short ones. Turns of so
+# many texts would let short ones wait behind long ones again and again.
+CHARS_PER_STEP = 4_000  # in the background
+ASKED_CHARS_PER_STEP = 1_000  # of those for which somebody waits
+MAX_COUNTED_CHARS = 1_000  # of a text: about as many as its first 256 tokens have
+COUNTED_CHARS = 50  # more for each text
+MAX_QUERY_CHARS = 500  # of a single text that goes before all others; a longer one goes with lists
 ASKED_NICENESS = 5  # of the threads that embed lists for which somebody waits: questions and all else go first
 BACKGROUND_NICENESS = 10  # of those that embed in the background
 
@@ -72,7 +78,7 @@ class Weights:
             if entry["dtype"] != "F32":
                 continue  # position_ids: just 0, 1, 2, …
             offset = 8 + header_length + entry["data_offsets"][0]
-            flat = np.frombuffer(self._mapped, dtype="<f4", count=prod(entry["shape"]), offset=offset)
+            flat = np.frombuffer(self._mapped, dtype="<f4", count=math.prod(entry["shape"]), offset=offset)
             self._offsets[name] = offset
             self.tensors[name] = flat.reshape(entry["shape"])
 
@@ -166,11 +172,18 @@ def _open_session(
     return session, list(values.values())
 
 
+Prepared = Callable[[], NDArray[np.float32]]  # gives the unit vector of a text that was tokenised, shape (width,)
+
+
 class LoadedModel(Protocol):
     """A loaded tokenizer and network. Thread-safe."""
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of one text, shape (width,). The same text always gives the same bits."""
+    def prepared(self, text: str) -> Prepared:
+        """One text, tokenised: what is left to do is the network's. The same text always gives the same bits.
+
+        Tokenising holds the interpreter's lock, and the network does not: so the first is done where nothing goes
+        before it, or the event loop would wait for a thread that waits for a core.
+        """
         ...
 
 
@@ -186,10 +199,10 @@ class _LoadedModel:
         )
         self._weights.release_pages()
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
+    def prepared(self, text: str) -> Prepared:
+        """One text, tokenised; its vector has shape (WIDTH,). The same text always gives the same bits."""
         tokens = self._tokenizer.encode(without_surrogates(text)).ids
-        return self._network.run(self._weights.rows(WORDS, tokens))
+        return partial(self._network.run, self._weights.rows(WORDS, tokens))
 
 
 def without_surrogates(text: str) -> str:
@@ -202,6 +215,25 @@ def _step_back(niceness: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError):  # a sandbox may forbid it: then they are equals
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def _steps(counted: Sequence[int], most: int) -> list[range]:
+    """The rows of texts in runs of about the same length, so many counted characters or less: the last of a run may go
+    over."""
+    each = sum(counted) / math.ceil(sum(counted) / most) if counted else 0
+    steps: list[range] = []
+    begin = sum_ = 0
+    for end, chars in enumerate(counted, start=1):
+        sum_ += chars
+        if sum_ >= each or end == len(counted):
+            steps.append(range(begin, end))
+            begin, sum_ = end, 0
+    return steps
+
+
+def _fill(vectors: Vectors, prepared: Sequence[Prepared], rows: range) -> None:
+    for row, vector in zip(rows, prepared, strict=True):
+        vectors[row] = vector()
 
 
 def _return_free_memory() -> None:
@@ -232,10 +264,10 @@ def loaded(directory: Path | None = None) -> LoadedModel:
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
-    The model is loaded on first use, or by `load`. Single texts, lists that somebody waits for, and what is embedded in
-    the background run in threads of their own: the system lets the first run before the second, and these before the
-    last, so nobody's question waits behind an import. Within each, whoever waits is next by turns, in steps of a few
-    texts, so that nobody's question waits behind all of somebody else's.
+    The model is loaded on first use, or by `load`. Short single texts, lists that somebody waits for, and what is
+    embedded in the background run in threads of their own: the system lets the first run before the second, and these
+    before the last, so nobody's question waits behind an import. Within each, whoever waits is next by turns, in steps
+    of about the same work, so that nobody's question waits behind all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
@@ -246,6 +278,7 @@ class MiniLM:
         self._loading = threading.Lock()
         threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
+        self._preparing = ThreadPoolExecutor(1, thread_name_prefix="minilm-prepare")
         asked = min(ASKED_THREADS, threads)
         self._asked = ThreadPoolExecutor(asked, "minilm-asked", initializer=_step_back, initargs=(ASKED_NICENESS,))
         self._bulk = ThreadPoolExecutor(threads, "minilm-bulk", initializer=_step_back, initargs=(BACKGROUND_NICENESS,))
@@ -279,17 +312,18 @@ class MiniLM:
         background = current_party().background
         threads, turns = self._bulk, self._bulk_turns
         if not background:
-            one = len(texts) == 1
-            threads, turns = (self._queries, self._query_turns) if one else (self._asked, self._asked_turns)
-        size = TEXTS_PER_STEP if background else ASKED_PER_STEP
+            short = len(texts) == 1 and len(texts[0]) <= MAX_QUERY_CHARS
+            threads, turns = (self._queries, self._query_turns) if short else (self._asked, self._asked_turns)
+        preparing = self._queries if threads is self._queries else self._preparing
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
-        steps = [range(len(texts))[start : start + size] for start in range(0, len(texts), size)]
 
-        async def fill(step: Iterable[int]) -> None:
+        async def fill(step: range) -> None:
             async with turns.take():
-                await loop.run_in_executor(threads, self._fill, vectors, texts, step)
+                prepared = await loop.run_in_executor(preparing, self._prepare, texts[step.start : step.stop])
+                await loop.run_in_executor(threads, _fill, vectors, prepared, step)
 
-        await asyncio.gather(*(fill(step) for step in steps))
+        size = CHARS_PER_STEP if background else ASKED_CHARS_PER_STEP
+        await asyncio.gather(*(fill(step) for step in _steps([self._counted(text) for text in texts], size)))
         if background:
             await loop.run_in_executor(threads, _return_free_memory)
         return vectors
@@ -297,13 +331,17 @@ class MiniLM:
     def close(self) -> None:
         """Stop the threads. Texts that wait for them are dropped."""
         self._queries.shutdown(wait=False, cancel_futures=True)
+        self._preparing.shutdown(wait=False, cancel_futures=True)
         self._asked.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
 
-    def _fill(self, vectors: Vectors, texts: Sequence[str], rows: Iterable[int]) -> None:
+    def _counted(self, text: str) -> int:
+        """For how many characters of the slowest text one counts in a step."""
+        return min(len(text), MAX_COUNTED_CHARS) + COUNTED_CHARS
+
+    def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
         model = self._load_model()
-        for row in rows:
-            vectors[row] = model.vector(texts[row])
+        return [model.prepared(text) for text in texts]
 
     def _open(self) -> LoadedModel:
         """Read the files of the model. Raises Misconfigured when they are not installed."""

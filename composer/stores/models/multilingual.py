@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.stores.models import e5, minilm
 from composer.stores.models.e5 import E5_SCALE, PASSAGE, QUESTION, MultilingualE5
-from composer.stores.models.minilm import WIDTH, LoadedModel, MiniLM
+from composer.stores.models.minilm import WIDTH, LoadedModel, MiniLM, Prepared
 from composer.text.languages import ENGLISH
 from composer.text.terms import tongue
 
@@ -24,6 +24,7 @@ MULTILINGUAL_NAME: Final = "multilingual"
 SHARE: Final = 0.4  # of MiniLM in the vector of an English text
 _Vectors = TypeVar("_Vectors", NDArray[np.float32], NDArray[np.float64])
 COMPARED: Final = "compare: "  # before English texts that are compared with English texts
+COMPARED_TEXTS: Final = 4  # take as long as one that is embedded by both models
 _NOTHING: Final = np.zeros(WIDTH, dtype=np.float32)
 
 
@@ -63,14 +64,20 @@ class _LoadedPair:
         """Raises Misconfigured where the weights of one are not installed."""
         self._minilm, self._e5 = minilm.loaded(), e5.loaded()
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of a text that begins with QUESTION or PASSAGE, shape (2 * WIDTH,); after COMPARED, MiniLM's
-        half of it alone. The same text always gives the same bits."""
+    def prepared(self, text: str) -> Prepared:
+        """A text that begins with QUESTION or PASSAGE, tokenised; its vector has shape (2 * WIDTH,), after COMPARED
+        MiniLM's half of it alone. The same text always gives the same bits."""
         if text.startswith(COMPARED):
-            return side_by_side(self._minilm.vector(text.removeprefix(COMPARED)), _NOTHING, SHARE)
-        plain = text.removeprefix(QUESTION if text.startswith(QUESTION) else PASSAGE)
-        share = SHARE if tongue(plain) == ENGLISH else 0.0
-        return side_by_side(self._minilm.vector(plain) if share else _NOTHING, self._e5.vector(text), share)
+            english = self._minilm.prepared(text.removeprefix(COMPARED))
+            return lambda: side_by_side(english(), _NOTHING, SHARE)
+        plain, any_language = (
+            text.removeprefix(QUESTION if text.startswith(QUESTION) else PASSAGE),
+            self._e5.prepared(text),
+        )
+        if tongue(plain) != ENGLISH:
+            return lambda: side_by_side(_NOTHING, any_language(), 0.0)
+        own = self._minilm.prepared(plain)
+        return lambda: side_by_side(own(), any_language(), SHARE)
 
 
 class Multilingual(MultilingualE5):
@@ -98,6 +105,9 @@ class Multilingual(MultilingualE5):
         if all(tongue(text) == ENGLISH for text in texts):
             return await MiniLM.embed(self, [f"{COMPARED}{text}" for text in texts])
         return await self.embed(texts)
+
+    def _counted(self, text: str) -> int:
+        return super()._counted(text) // (COMPARED_TEXTS if text.startswith(COMPARED) else 1)
 
     def _open(self) -> LoadedModel:
         return _LoadedPair()

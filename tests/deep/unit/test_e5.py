@@ -4,7 +4,8 @@ import importlib.util
 import math
 import unicodedata
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from composer.settings import Settings
 from composer.stores.models import calibration, e5
 from composer.stores.models.configured import configured_embedder
 from composer.stores.models.e5 import PASSAGE, QUESTION, MultilingualE5, Pieces
-from composer.stores.models.minilm import without_surrogates
+from composer.stores.models.minilm import Prepared, without_surrogates
 from composer.usage.embedding import EmbeddingMeter
 from tests.deep.unit.test_minilm import erf
 
@@ -97,7 +98,7 @@ def test_vectors_are_those_of_a_plain_forward_pass() -> None:
         "word " * 300,
         "lone \ud800",
     ):
-        vector, expected = model.raw_vector(f"{PASSAGE}{text}"), reference(without_surrogates(f"{PASSAGE}{text}"))
+        vector, expected = model.raw(f"{PASSAGE}{text}")(), reference(without_surrogates(f"{PASSAGE}{text}"))
         assert float(np.dot(vector, expected)) > 0.998
 
 
@@ -169,9 +170,8 @@ def test_a_letter_with_many_marks_is_put_in_order_in_parts(monkeypatch: pytest.M
 
 async def test_what_is_searched_with_is_embedded_as_a_question_and_nothing_else_is() -> None:
     class Named(MultilingualE5):
-        def _fill(self, vectors: Floats, texts: Sequence[str], rows: Iterable[int]) -> None:
-            for row in rows:
-                vectors[row] = texts[row].startswith(QUESTION)
+        def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
+            return [partial(np.full, 384, text.startswith(QUESTION), np.float32) for text in texts]
 
     account = UsageAccount(uuid.UUID(int=1), WorkKind.EMBEDDING)
     meter = EmbeddingMeter(Named(threads=1), None, None)  # type: ignore[arg-type]  # nothing is recorded of it

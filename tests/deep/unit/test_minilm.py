@@ -5,7 +5,7 @@ import json
 import math
 import threading
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor, Future
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from composer.errors import Misconfigured
-from composer.stores.models.minilm import ASKED_PER_STEP, GRAPH_FILE, TEXTS_PER_STEP, MiniLM
+from composer.stores.models.minilm import (
+    ASKED_CHARS_PER_STEP,
+    CHARS_PER_STEP,
+    GRAPH_FILE,
+    MAX_COUNTED_CHARS,
+    MAX_QUERY_CHARS,
+    MiniLM,
+    Prepared,
+)
 from composer.tasks.shares import acting_for
 
 pytestmark = pytest.mark.usefixtures("without_kept_vectors")
@@ -182,14 +190,17 @@ async def test_a_vector_is_identical_in_any_batch_and_at_any_thread_count(minilm
 
 
 class _Counting(MiniLM):
-    """An embedder that only notes whose text is embedded, in which order."""
+    """An embedder that only notes whose texts are tokenised, step by step, and by which threads."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads=threads)
         self.order: list[str] = []
+        self.threads: set[str] = set()
 
-    def _fill(self, vectors: Floats, texts: Sequence[str], rows: Iterable[int]) -> None:
-        self.order.append(texts[next(iter(rows))])
+    def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
+        self.order.append(texts[0].split()[0])
+        self.threads.add(threading.current_thread().name.rpartition("_")[0])
+        return [lambda: np.zeros(384, dtype=np.float32)] * len(texts)
 
 
 class _AtOnce(Executor):
@@ -221,26 +232,57 @@ async def _begun(
 @pytest.mark.parametrize("background", [False, True])
 async def test_a_short_list_waits_for_steps_of_a_long_one_and_not_for_all_of_it(threads: int, background: bool) -> None:
     embedder = _Counting(threads)
-    embedder._bulk = embedder._asked = _AtOnce()  # type: ignore[assignment]
-    import_ = await _begun(1, 1, embedder.embed(["import"] * 1_000), background=background)
+    embedder._bulk = embedder._asked = embedder._preparing = _AtOnce()  # type: ignore[assignment]
+    long = "import " * MAX_COUNTED_CHARS
+    import_ = await _begun(1, 1, embedder.embed([long] * 1_000), background=background)
     before = len(embedder.order)
     colleague = await _begun(1, 2, embedder.embed(["colleague"] * 9), background=background)
     other = await _begun(2, 3, embedder.embed(["other"] * 9), background=background)
     await asyncio.gather(colleague, other)
     assert embedder.order.count("import") - before < 40
     await import_
-    assert embedder.order.count("import") == 1_000 // (TEXTS_PER_STEP if background else ASKED_PER_STEP)
+    steps = 1_000 * MAX_COUNTED_CHARS // (CHARS_PER_STEP if background else ASKED_CHARS_PER_STEP)
+    assert embedder.order.count("import") == steps
+    embedder.close()
+
+
+async def test_many_short_texts_take_as_many_turns_as_their_length_is_worth() -> None:
+    """A turn of two texts each let an answer's 21 sources wait eleven times behind somebody's long messages."""
+    embedder = _Counting(2)
+    embedder._asked = embedder._preparing = _AtOnce()  # type: ignore[assignment]
+    await embedder.embed(["source " * 29] * 21)
+    assert len(embedder.order) == 6
+    embedder.close()
+
+
+async def test_a_long_question_does_not_hold_up_short_ones() -> None:
+    embedder = _Counting(2)
+    embedder._queries = _Never()  # type: ignore[assignment]
+    await embedder.embed(["told " * MAX_QUERY_CHARS])
+    assert embedder.order == ["told"]
+    embedder.close()
+
+
+async def test_texts_are_tokenised_by_threads_before_which_no_other_goes() -> None:
+    """They hold the interpreter's lock: the event loop would wait until the system lets them run."""
+    embedder = _Counting(2)
+    await embedder.embed(["one"])
+    await embedder.embed(["one", "two"])
+    with acting_for(uuid.UUID(int=1), background=True):
+        await embedder.embed(["one", "two"])
+    assert embedder.threads == {"minilm-query", "minilm-prepare"}
     embedder.close()
 
 
 async def test_what_somebody_waits_for_is_embedded_by_other_threads_than_what_nobody_does() -> None:
     """Those of the background are the last that the system lets run: an answer's sources were embedded there."""
     embedder = _Counting(2)
-    embedder._asked = _AtOnce()  # type: ignore[assignment]
+    embedder._asked = embedder._preparing = _AtOnce()  # type: ignore[assignment]
     embedder._bulk = _Never()  # type: ignore[assignment]
     import_ = await _begun(1, 1, embedder.embed(["import"] * 64), background=True)
-    await (await _begun(2, 2, embedder.embed(["one", "two", "three"])))
-    assert embedder.order == ["one", "three"], "a step each"
+    vectors = await (await _begun(2, 2, embedder.embed(["one", "two", "three"])))
+    assert vectors.shape == (3, 384)
+    assert not import_.done()
     import_.cancel()
     embedder.close()
 
@@ -260,9 +302,9 @@ async def test_a_question_waits_for_nobodys_flood_of_questions() -> None:
 
 async def test_what_somebody_has_asked_is_computed_again_for_whoever_asks_the_same() -> None:
     class Model:
-        def vector(self, text: str) -> Floats:
+        def prepared(self, text: str) -> Prepared:
             computed.append(text)
-            return np.zeros(1, dtype=np.float32)
+            return lambda: np.zeros(1, dtype=np.float32)
 
     computed, embedder = list[str](), MiniLM(threads=1)
     embedder._open = Model  # type: ignore[method-assign]

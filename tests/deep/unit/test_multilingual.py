@@ -1,5 +1,6 @@
 """The embedder of English and other languages: both vectors side by side, and when it is the default."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from composer.settings import Settings
 from composer.stores.models import calibration, configured, e5, minilm, multilingual
 from composer.stores.models.configured import configured_embedder
 from composer.stores.models.e5 import PASSAGE, QUESTION
-from composer.stores.models.minilm import WIDTH
+from composer.stores.models.minilm import WIDTH, Prepared
 from composer.stores.models.multilingual import SHARE, Multilingual, side_by_side
 from tests.deep.unit.test_e5 import weighed
 
@@ -25,10 +26,10 @@ async def test_a_vector_is_both_side_by_side_and_of_another_language_than_englis
     english, second = minilm.loaded(), e5.loaded()
     for vectors, kind in ((said, PASSAGE), (asked, QUESTION)):
         assert vectors.shape == (2, 2 * WIDTH)
-        assert vectors[0, :WIDTH] / SHARE**0.5 == pytest.approx(english.vector(BOTH[0]), abs=1e-6)
-        assert vectors[0, WIDTH:] / (1 - SHARE) ** 0.5 == pytest.approx(second.vector(f"{kind}{BOTH[0]}"), abs=1e-6)
+        assert vectors[0, :WIDTH] / SHARE**0.5 == pytest.approx(english.prepared(BOTH[0])(), abs=1e-6)
+        assert vectors[0, WIDTH:] / (1 - SHARE) ** 0.5 == pytest.approx(second.prepared(f"{kind}{BOTH[0]}")(), abs=1e-6)
         assert not vectors[1, :WIDTH].any()
-        assert vectors[1, WIDTH:] == pytest.approx(second.vector(f"{kind}{BOTH[1]}"), abs=1e-6)
+        assert vectors[1, WIDTH:] == pytest.approx(second.prepared(f"{kind}{BOTH[1]}")(), abs=1e-6)
 
 
 @weighed
@@ -41,11 +42,11 @@ async def test_english_texts_are_compared_as_minilm_does_and_others_as_the_secon
     assert likeness.dtype == np.float32
     english, second = minilm.loaded(), e5.loaded()
     assert likeness[0, 0] == pytest.approx(
-        english.vector(BOTH[0]) @ english.vector("Lena is away in August."), abs=1e-5
+        english.prepared(BOTH[0])() @ english.prepared("Lena is away in August.")(), abs=1e-5
     )
     for one, other in ((0, 1), (1, 0), (1, 1)):
         texts = (BOTH[one], ("Lena is away in August.", "Lena ist im August nicht da.")[other])
-        cosine = np.dot(*(second.vector(f"{PASSAGE}{text}") for text in texts))
+        cosine = np.dot(*(second.prepared(f"{PASSAGE}{text}")() for text in texts))
         assert likeness[one, other] == pytest.approx(e5.E5_SCALE.likeness(cosine), abs=1e-5)
 
 
@@ -85,7 +86,10 @@ def test_the_scale_is_that_of_english_texts() -> None:
     joined = [
         np.stack(
             [
-                [side_by_side(english.vector(pairs[half * 2 + kind + n * 4]), row, SHARE) for n, row in enumerate(rows)]
+                [
+                    side_by_side(english.prepared(pairs[half * 2 + kind + n * 4])(), row, SHARE)
+                    for n, row in enumerate(rows)
+                ]
                 for half, rows in enumerate(vectors)
             ]
         )
@@ -104,3 +108,18 @@ def test_it_is_the_default_where_its_weights_are(tmp_path: Path, monkeypatch: py
     assert configured_embedder(Settings(home=tmp_path, embedder="minilm"), "multilingual").name == "minilm"
     monkeypatch.setattr(e5, "find_spec", lambda _: None)
     assert configured_embedder(Settings(home=tmp_path)).name == "minilm"
+
+
+async def test_texts_that_are_compared_take_turns_by_the_time_of_one_model() -> None:
+    class Counting(Multilingual):
+        def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
+            steps.append(len(texts))
+            return [lambda: np.zeros(2 * WIDTH, dtype=np.float32)] * len(texts)
+
+    steps, embedder = list[int](), Counting(threads=2)
+    sources = ["We ship the release on Friday, once the tests are green. " * 4] * 16
+    await embedder.embed(sources)
+    whole = len(steps)
+    await embedder.embed_compared(sources)
+    assert (whole, len(steps) - whole) == (4, 2)
+    embedder.close()
