@@ -168,6 +168,22 @@ def test_a_letter_with_many_marks_is_put_in_order_in_parts(monkeypatch: pytest.M
     assert sum(lengths) == 10_001
 
 
+@weighed
+def test_few_parts_of_a_text_are_searched_among_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched, search = list[int](), np.searchsorted
+
+    def noted(among: Floats, wanted: Floats) -> Any:
+        searched.append(wanted.size)
+        return search(among, wanted)
+
+    text, pieces = f"{QUESTION}how do I format a big usb drive as fat32 again", e5.loaded()._weights.pieces
+    monkeypatch.setattr(np, "searchsorted", noted)
+    found = pieces.ids(text)
+    assert sum(searched) < len(text) * e5.MAX_PIECE_CHARS / 3
+    pieces._marked[:] = 255
+    assert pieces.ids(text) == found, "what is told at once is no piece"
+
+
 async def test_what_is_searched_with_is_embedded_as_a_question_and_nothing_else_is() -> None:
     class Named(MultilingualE5):
         def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
