@@ -839,6 +839,16 @@ def projects_of_sessions(access: EntryAccess) -> tuple[uuid.UUID, ...] | None:
     return tuple(each.id for each in access.projects if readable_project(access, each.id) is not None)
 
 
+def pooled_sessions(access: EntryAccess, project: uuid.UUID, members: Iterable[PoolMember]) -> Readable:
+    """A Readable of the sessions that the pool of one of the person's projects holds, whosever they are; `members` are
+    its conversations. Raises NotFound for a project that may not be read, and Refused for a tool."""
+    owned_by_bearer(access)
+    if readable_project(access, project) is None:
+        raise NotFound(unknown_project_sentence(str(project)))
+    sessions = (each.namespace for each in members if each.kind is ConversationKind.SESSION and _is_pooled(each))
+    return _entries(access, [], sessions)
+
+
 UNKNOWN_ENTRY: Final = "There is no such entry."
 RECALL_IS_OFF: Final = (
     "This person has switched recall off for tools and the API: they switch it on with PATCH /v1/settings."

@@ -25,7 +25,7 @@ from bot.discord.file_source import DiscordFileSource
 from bot.discord.guilds import DMS_SHARD, Guilds
 from bot.discord.history import DmHistory, GuildHistory
 from bot.discord.inbox import DiscordInbox, QueuedEvent
-from bot.discord.links import markdown_links
+from bot.discord.links import permalink
 from bot.discord.members import DiscordMembers, DiscordMemberships
 from bot.discord.outbox import DiscordOutbox
 from bot.discord.previews import without_previews
@@ -38,7 +38,9 @@ from bot.platform.startup import Startup, listed
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
-from composer.model import Incoming, Workspace
+from composer.model import ConversationKind, Incoming, Workspace
+from composer.repositories.deliveries import Destination
+from composer.repositories.explanations import MessageAddress
 
 logger = structlog.get_logger()
 
@@ -83,8 +85,7 @@ class DiscordAdapter:
             lambda: self._client, self._guilds, slugs, self._put, self._members.get, self._is_typed
         )
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
-        links = partial(markdown_links, self._outbox)
-        self._delivery = StreamingDelivery(app, self._outbox, links, written=without_previews)
+        self._delivery = StreamingDelivery(app, self._outbox, self._links, written=without_previews)
         self._retraction = Retraction(app, PLATFORM, self._outbox)
         self._first_notices = FirstNotices(app, self._outbox)
         self._handlers: dict[str, Callable[..., None]] = {
@@ -357,6 +358,14 @@ class DiscordAdapter:
             self._members_of(guild).leavers.due()
         inbox.release()
         await inbox.finish_erasing()
+
+    async def _links(self, to: Destination, cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
+        """Links in Markdown to the messages that an answer cites, by mark, without a preview of the message. Those of a
+        DM are of the one where the answer is posted. Raises as `DiscordOutbox.channel`."""
+        in_dm = any(each.kind is ConversationKind.DM for each in cited.values())
+        dm = (await self._outbox.channel(to)).id if in_dm else None
+        found = {mark: permalink(address, dm) for mark, address in cited.items()}
+        return {mark: f"[{mark}](<{link}>)" for mark, link in found.items() if link is not None}
 
     def _guild_history(self, guild: discord.Guild) -> GuildHistory:
         assert self._client is not None

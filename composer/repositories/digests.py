@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from composer.model import ConversationKind, Message, Visibility
-from composer.ports.database import Row, Statements
-from composer.repositories.explanations import MessageAddress
+from composer.model import Message, Visibility
+from composer.ports.database import Statements
+from composer.repositories.explanations import MessageAddress, address_from_row
 from composer.repositories.messages import message_from_row
 from composer.repositories.readable import readable_parameters
 from composer.visibility import Readable
@@ -122,7 +122,7 @@ class Digests:
         rows = await self._sql.fetch(
             "messages_since", room_id=room, since=since, until=until, limit=limit, **readable_parameters(readable)
         )
-        found = [(message_from_row(row), _address(row)) for row in reversed(rows)]
+        found = [(message_from_row(row), address_from_row(row)) for row in reversed(rows)]
         return [(message, address) for message, address in found if readable.admits(message)]
 
     async def last_own(self, room: uuid.UUID, namespace: str, users: Sequence[uuid.UUID]) -> datetime | None:
@@ -131,16 +131,3 @@ class Digests:
             "messages_last_own", room_id=room, namespace=namespace, user_ids=list(users)
         )
         return at
-
-
-def _address(row: Row) -> MessageAddress:
-    return MessageAddress(
-        row["platform"],
-        row["workspace"],
-        ConversationKind(row["kind"]),
-        row["name"],
-        row["thread"],
-        row["external_id"],
-        row["room_id"],
-        row["private"],
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import ConversationKind, Visibility
-from composer.ports.database import Statements
+from composer.ports.database import Row, Statements
 from composer.repositories.readable import recall_parameters
 from composer.visibility import Readable
 
@@ -35,6 +35,20 @@ class MessageAddress:
     external_id: str
     room_id: uuid.UUID | None = None
     private: bool = True
+
+
+def address_from_row(row: Row) -> MessageAddress:
+    """The address of a message, from the columns that are named as its fields."""
+    return MessageAddress(
+        row["platform"],
+        row["workspace"],
+        ConversationKind(row["kind"]),
+        row["name"],
+        row["thread"],
+        row["external_id"],
+        row["room_id"],
+        row["private"],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +118,5 @@ class Explanations:
         rows = await self._sql.fetch("sources_messages", **recall_parameters(readable), ids=list(ids), limit=limit)
         for row in rows:
             if readable.admits(SourceTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])):
-                kind = ConversationKind(row["kind"])
-                found[row["source_id"]].append(
-                    MessageAddress(
-                        row["platform"],
-                        row["workspace"],
-                        kind,
-                        row["name"],
-                        row["thread"],
-                        row["external_id"],
-                        row["room_id"],
-                        row["private"],
-                    )
-                )
+                found[row["source_id"]].append(address_from_row(row))
         return found

@@ -9,6 +9,7 @@ from typing import Final
 
 from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
+from composer.repositories.explanations import MessageAddress, address_from_row
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import pattern_of, readable_parameters
 from composer.visibility import Readable
@@ -57,8 +58,8 @@ class Landmark:
 
 @dataclass(frozen=True, slots=True)
 class LandmarkMessage:
-    """A message that a landmark was found in, as whoever may read it sees it. `uploaded_by`: the admin from whose file
-    it came, by name."""
+    """A message that a landmark was found in, as whoever may read it sees it, and its `address` on the platform.
+    `uploaded_by`: the admin from whose file it came, by name."""
 
     landmark_id: uuid.UUID
     id: uuid.UUID
@@ -68,6 +69,7 @@ class LandmarkMessage:
     author: str
     text: str
     at: datetime
+    address: MessageAddress
     uploaded_by: str = ""
 
     @property
@@ -115,9 +117,21 @@ class Landmarks:
         opted out."""
         if not landmarks:
             return []
-        found = await self._sql.fetch_as(
-            LandmarkMessage, "landmark_messages", landmark_ids=list(landmarks), **readable_parameters(readable)
-        )
+        rows = await self._sql.fetch("landmark_messages", landmark_ids=list(landmarks), **readable_parameters(readable))
+        found = [
+            LandmarkMessage(
+                row["landmark_id"],
+                row["id"],
+                row["namespace"],
+                Visibility(row["visibility"]),
+                row["user_id"],
+                row["author"],
+                row["text"],
+                row["at"],
+                address_from_row(row),
+            )
+            for row in rows
+        ]
         return [message for message in found if readable.admits(message)]
 
     async def add(self, landmarks: Sequence[Landmark]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
+from composer.repositories.explanations import MessageAddress, address_from_row
 from composer.repositories.landmarks import PROPOSAL_LIFETIME
 from composer.repositories.ordering import Order
 from composer.repositories.readable import pattern_of
@@ -166,8 +167,9 @@ class OwnVector:
 @dataclass(frozen=True, slots=True)
 class OwnTrace:
     """A message that an item was made from (`part` source), or a question whose answer it led to (answer). `own`: it is
-    the person's; else `asker` asked. `place` is empty for a private room that the person is not in. `uploaded_by`: the
-    admin from whose file the message came, by name."""
+    the person's; else `asker` asked. `place` is empty for a private room that the person is not in. `address`: where it
+    stands on its platform; None where the person may not enter. `uploaded_by`: the admin from whose file the message
+    came, by name."""
 
     part: str
     id: uuid.UUID
@@ -177,6 +179,7 @@ class OwnTrace:
     place: str
     own: bool
     asker: str
+    address: MessageAddress | None = None
     uploaded_by: str = ""
 
 
@@ -260,8 +263,7 @@ class OwnData:
     ) -> list[OwnTrace]:
         """What an item was made from and led to, as far as the person may know it, latest first. `public`: they may
         enter public rooms that they are not in."""
-        return await self._sql.fetch_as(
-            OwnTrace,
+        rows = await self._sql.fetch(
             "own_memory_traces",
             user_ids=list(owned.users),
             id=id,
@@ -269,6 +271,20 @@ class OwnData:
             public=public,
             limit=limit,
         )
+        return [
+            OwnTrace(
+                row["part"],
+                row["id"],
+                row["at"],
+                row["text"],
+                ConversationKind(row["kind"]),
+                row["place"],
+                row["own"],
+                row["asker"],
+                address_from_row(row) if row["may_enter"] else None,
+            )
+            for row in rows
+        ]
 
     async def places(self, owned: Owned, rooms: Sequence[uuid.UUID], joined: Collection[uuid.UUID]) -> list[OwnPlace]:
         """The person's DMs and sessions, the rooms they are or were in, and these rooms. `joined`: the rooms that they

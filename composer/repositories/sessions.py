@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from composer.model import Attachment, Trust, TurnState, Usage
+from composer.model import Attachment, ConversationKind, Role, Trust, TurnState, Usage
 from composer.ports.database import Row, Statements
-from composer.visibility import Owned
+from composer.visibility import Owned, PoolMember, Readable
 
 Place = tuple[datetime, uuid.UUID]  # in a list: of the last row that was seen
 
@@ -43,6 +43,17 @@ class StoredSession:
     """A session of a person, and when the last message in it was sent."""
 
     session: SessionName
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSession:
+    """A session of a project, whose it is, and when the last message in it was sent. `own`: the viewer's; only theirs
+    has a name."""
+
+    session: SessionName
+    person: str
+    own: bool
     last_at: datetime
 
 
@@ -91,8 +102,8 @@ class SessionTurn:
 
 
 class Sessions:
-    """Reads of a person's own sessions. Each takes an `Owned`, which only composer/visibility.py makes; `projects` are
-    those whose sessions a credential may know of (None: all)."""
+    """Reads of a person's own sessions, and of those that their projects read. Each takes an `Owned`, which only
+    composer/visibility.py makes; `projects` are those whose sessions a credential may know of (None: all)."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
@@ -115,6 +126,38 @@ class Sessions:
             "sessions_list", owned, projects, **_after(after), id=id, named=named, words=words, limit=limit
         )
         return [StoredSession(_session(row, row["id"]), row["last_at"]) for row in rows]
+
+    async def pool(self, project: uuid.UUID) -> list[PoolMember]:
+        """The sessions that were put into a project, for `composer.visibility.pooled_sessions`."""
+        return [
+            PoolMember(
+                row["namespace"],
+                ConversationKind.SESSION,
+                private=True,
+                pooled=True,
+                owner_role=None if row["role"] is None else Role(row["role"]),
+            )
+            for row in await self._sql.fetch("project_sessions_pooled", project_id=project)
+        ]
+
+    async def of_project(
+        self, owned: Owned, readable: Readable, project: uuid.UUID, *, limit: int, after: Place | None = None
+    ) -> list[ProjectSession]:
+        """The sessions of a project that hold a message, the one with the latest message first: the person's own, and
+        those that are readable; at most `limit`, from those on that come `after` (last_at, id) of another one."""
+        rows = await self._sql.fetch(
+            "project_sessions",
+            user_ids=list(owned.users),
+            pooled=list(readable.pooled),
+            project_id=project,
+            limit=limit,
+            **_after(after),
+        )
+        return [
+            ProjectSession(_session(row, row["id"]), row["person"], owned.admits(row["user_id"]), row["last_at"])
+            for row in rows
+            if owned.admits(row["user_id"]) or row["namespace"] in readable.pooled
+        ]
 
     async def messages(
         self,

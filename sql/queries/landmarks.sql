@@ -47,11 +47,15 @@ ORDER BY l.decided_at DESC, l.id
 LIMIT :limit
 
 -- name: landmark_messages
--- List the messages that landmarks were found in, as far as one viewer may read them, oldest first; without those of people who
--- opted out. From whose file each came, `sources_uploaded` says.
-SELECT l.item_id AS landmark_id, m.id, m.namespace, m.visibility, m.user_id, m.author, m.text, m.at, '' AS uploaded_by
+-- List the messages that landmarks were found in, as far as one viewer may read them, with their place on the platform, oldest
+-- first; without those of people who opted out. From whose file each came, `sources_uploaded` says.
+SELECT l.item_id AS landmark_id, m.id, m.external_id, m.namespace, m.visibility, m.user_id, m.author, m.text, m.at, c.kind,
+       c.platform, c.workspace, coalesce(r.name, c.name) AS name, c.thread, coalesce(r.id, c.id) AS room_id,
+       coalesce(r.private, c.private) AS private
 FROM lineage AS l
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = l.source_id
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out
 WHERE l.tenant_id = :tenant_id AND l.item_id = ANY (:landmark_ids::uuid[]) AND l.item_kind = 'landmark'
       AND l.source_kind = 'message' AND NOT m.ephemeral AND m.namespace = ANY (:namespaces::text[])

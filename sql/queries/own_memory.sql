@@ -195,34 +195,32 @@ ORDER BY l.id
 -- name: own_memory_traces
 -- What an item of a person was made from, of the person's own messages, and the answers that it led to: those to the person's
 -- own questions, and those in rooms that the person may read now (`joined_ids`: those that they are in; `public`: they may
--- enter public ones). A private room that they are not in has no name. From whose file each came, `sources_uploaded` says.
+-- enter public ones), each with its place on the platform. A private room that they are not in has no name. From whose file each
+-- came, `sources_uploaded` says.
 WITH sources AS (
-    SELECT m.id, m.at, m.text, m.conversation_id FROM lineage AS l
+    SELECT 'source' AS part, m.id, m.at, m.text, m.external_id, m.conversation_id, true AS own, '' AS asker FROM lineage AS l
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = l.source_id AND m.user_id = ANY (:user_ids::uuid[])
     WHERE l.tenant_id = :tenant_id AND l.item_id = :id AND l.source_kind = 'message'
 ), answers AS (
-    SELECT q.id, t.answered_at AS at, q.text, q.conversation_id, q.user_id FROM lineage AS l
+    SELECT 'answer', q.id, t.answered_at, q.text, q.external_id, q.conversation_id, q.user_id = ANY (:user_ids::uuid[]), u.name
+    FROM lineage AS l
     JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = l.item_id
     JOIN messages AS q ON q.tenant_id = :tenant_id AND q.id = t.message_id AND NOT q.ephemeral
+    JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
     JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
     JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
     WHERE l.tenant_id = :tenant_id AND l.source_id = :id AND l.item_kind = 'turn' AND t.answered_at IS NOT NULL
           AND (q.user_id = ANY (:user_ids::uuid[])
                OR room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private AND :public::boolean OR room.id = ANY (:joined_ids::uuid[])))
 )
-SELECT 'source' AS part, s.id, s.at, s.text, c.kind AS place_kind,
+SELECT s.part, s.id, s.at, s.text, c.kind, s.own, s.asker,
        CASE WHEN room.private AND NOT room.id = ANY (:joined_ids::uuid[]) THEN '' ELSE coalesce(c.title, c.name) END AS place,
-       true AS own, '' AS asker, '' AS uploaded_by
-FROM sources AS s JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = s.conversation_id
+       s.external_id, c.platform, c.workspace, coalesce(room.name, c.name) AS name, c.thread,
+       coalesce(room.id, c.id) AS room_id, coalesce(room.private, c.private) AS private,
+       room.id IS NULL OR NOT room.private AND :public::boolean OR room.id = ANY (:joined_ids::uuid[]) AS may_enter
+FROM (SELECT * FROM sources UNION ALL SELECT * FROM answers) AS s
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = s.conversation_id
 LEFT JOIN conversations AS room
     ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id) AND room.kind = 'room'
-UNION ALL
-SELECT 'answer', a.id, a.at, a.text, c.kind,
-       CASE WHEN room.private AND NOT room.id = ANY (:joined_ids::uuid[]) THEN '' ELSE coalesce(c.title, c.name) END,
-       a.user_id = ANY (:user_ids::uuid[]), u.name, ''
-FROM answers AS a JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = a.conversation_id
-LEFT JOIN conversations AS room
-    ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id) AND room.kind = 'room'
-JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = a.user_id
 ORDER BY 3 DESC
 LIMIT :limit

@@ -28,6 +28,41 @@ WHERE (latest.at, s.id) < (coalesce(:before_at::timestamptz, 'infinity'),
 ORDER BY latest.at DESC, s.id DESC
 LIMIT :limit
 
+-- name: project_sessions_pooled
+-- List the sessions that were put into a project, by namespace, each with the role that its person has there now.
+SELECT s.namespace, (SELECT m.role FROM project_members AS m
+                     JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+                     JOIN users AS o ON o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+                     WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id AND o.id = s.user_id
+                     ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role) LIMIT 1) AS role
+FROM conversations AS s
+WHERE s.tenant_id = :tenant_id AND s.project_id = :project_id AND s.kind = 'session' AND s.pooled
+ORDER BY s.namespace
+
+-- name: project_sessions
+-- List the sessions of a project in which something was said, the one with the latest message first: a person's own, and those
+-- that its pool holds (`pooled`: their namespaces), without those of people who opted out. A session of somebody else has no
+-- name.
+SELECT s.id, CASE WHEN s.user_id = ANY (:user_ids::uuid[]) THEN s.name ELSE '' END AS name, s.user_id, s.namespace,
+       u.name AS person, a.slug AS agent, p.id AS project_id, p.slug AS project, latest.at AS last_at
+FROM conversations AS s
+JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = s.agent_id
+JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = s.project_id
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = s.user_id
+CROSS JOIN LATERAL (
+    SELECT m.at FROM messages AS m
+    WHERE m.tenant_id = :tenant_id AND m.conversation_id = s.id AND NOT m.ephemeral ORDER BY m.at DESC, m.seq DESC LIMIT 1
+) AS latest
+WHERE s.tenant_id = :tenant_id AND s.project_id = :project_id AND s.kind = 'session'
+      AND (s.user_id = ANY (:user_ids::uuid[]) OR s.namespace = ANY (:pooled::text[]) AND NOT u.opted_out)
+      AND (latest.at, s.id) < (coalesce(:before_at::timestamptz, 'infinity'),
+                               coalesce(:before_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+      AND EXISTS (SELECT FROM messages AS said
+                  WHERE said.tenant_id = :tenant_id AND said.conversation_id = s.id AND NOT said.ephemeral
+                        AND (said.agent_id IS NULL OR starts_with(said.external_id, 'post:')))
+ORDER BY latest.at DESC, s.id DESC
+LIMIT :limit
+
 -- name: session_messages
 -- List what a person said in their sessions, newest first, each with its answer, and what the agent posted there of
 -- itself (its text is the answer then). `agent` is a slug, `session` a name, `project` one whose sessions are listed alone.

@@ -169,6 +169,7 @@ ASKED_ELSEWHERE: Final = {
     "quarantine.count": "tests/integration/test_pages_waiting.py",
     # Who is known does not change with every row.
     "recall.people": "tests/deep/integration/test_plain_questions.py",
+    "sessions.of_project": "tests/integration/test_project_sessions.py",
     "turns.last_prompt": "tests/deep/property/test_non_interference.py",
 }
 

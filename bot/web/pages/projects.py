@@ -1,4 +1,5 @@
-"""`/projects`: what one project remembers, who is in it with which role, and its invitations."""
+"""`/projects`: what one project remembers, the conversations with agents in it, who is in it with which role, and its
+invitations."""
 
 import uuid
 from dataclasses import replace
@@ -14,16 +15,19 @@ from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
 from composer.model import Role
 from composer.people import decisions, remembered
+from composer.people.credentials.principal import KeyPermission
 from composer.people.decisions import PlaceOfDecisions
 from composer.people.known_people import find_people
 from composer.people.projects import members, projects
 from composer.people.readers import readers_of_project
+from composer.people.sessions.history import list_project_sessions
 from composer.repositories.entries import EntryFilter
 from composer.repositories.projects import Project
 
 PROJECTS: Final = "/projects"
-PROJECT_VIEWS: Final = ("decisions", "facts", "entries", "people")
+PROJECT_VIEWS: Final = ("decisions", "facts", "entries", "sessions", "people")
 SHOWN_ENTRIES: Final = 50
+SHOWN_SESSIONS: Final = 40
 router = PageRouter(PROJECTS)
 RoleName = Annotated[Role, Form()]
 Token = Annotated[str, Form()]
@@ -75,6 +79,9 @@ async def show_project(
             values |= await _people(viewer, reading, project, q)
         elif chosen == "entries":
             values |= await _entries(viewer, reading, id, cursor)
+        elif chosen == "sessions":
+            viewer.principal.require(KeyPermission.CHAT)
+            values["found"] = await list_project_sessions(tx, access, id, limit=SHOWN_SESSIONS, before=cursor)
         elif chosen == "decisions":
             place = await decisions.in_project(tx, access, id, viewer.quarantine)
             values |= await board_values(viewer, reading, place)

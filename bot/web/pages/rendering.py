@@ -27,6 +27,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bot.web.credentials import only_cookie
+from bot.web.links import message_link
 from bot.web.pages.assets import address_of
 from bot.web.pages.quoted import quoted_decision, quoted_fact
 from bot.web.pages.sources import cards_of, with_links
@@ -220,6 +221,7 @@ def _environment() -> Environment:
     env.filters |= {
         "markdown": markdown,
         "cards": cards_of,
+        "link": message_link,
         "with_links": with_links,
         "links_with": links_with,
         "value": fact_value,

@@ -17,6 +17,7 @@ from bot.web.credentials import CHALLENGE, credential_check
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, event, streamed
 from bot.web.json_answer import json_answer
+from bot.web.links import message_link
 from bot.web.metering import counts_as, metered_of
 from bot.web.principal import Bearer, KeyedRoute
 from bot.web.problems import RequestRefused, documented
@@ -101,7 +102,8 @@ class NewAnswerRating(BaseModel):
 
 class AnswerSource(BaseModel):
     """Something that an answer was made from. `mark` stands for it in the answer (such as s1; empty: it has none),
-    `came_from` says from where it is, unless from the session itself. `cited`: the answer cites or quotes it."""
+    `came_from` says from where it is, unless from the session itself. `cited`: the answer cites or quotes it. `link`
+    leads to its latest message on Discord or Slack; null where it has none, or where that may not be named."""
 
     id: uuid.UUID | None
     mark: str
@@ -111,6 +113,7 @@ class AnswerSource(BaseModel):
     came_from: str
     score: float | None
     cited: bool
+    link: str | None
 
 
 class ChatAnswer(BaseModel):
@@ -415,6 +418,7 @@ def _answer(view: TurnView) -> ChatAnswer:
                 came_from=each.came_from,
                 score=each.score,
                 cited=each.cited,
+                link=message_link(view.made.address(each)),
             )
             for each in view.sources
         ],

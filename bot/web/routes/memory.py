@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from bot.web.call import ApiCall, Calling
 from bot.web.entry_pages import SORTED, Text, Words
 from bot.web.json_answer import json_answer
+from bot.web.links import message_link
 from bot.web.metering import counts_as
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -146,13 +147,15 @@ class MemoryReader(BaseModel):
 
 class MemoryTrace(BaseModel):
     """A message that an item was made from, or a question whose answer used it. `asker` is empty: the person.
-    `uploaded_by`: the admin from whose file the message came (empty: from none)."""
+    `uploaded_by`: the admin from whose file the message came (empty: from none). `link` leads to it on Discord or
+    Slack; null where it has none, or the person may not enter its place."""
 
     at: datetime
     text: str
     place: str
     asker: str
     uploaded_by: str
+    link: str | None
 
 
 class MemoryDetails(MemoryItem):
@@ -310,7 +313,8 @@ def item_values(placed: PlacedItem, access: EntryAccess) -> dict[str, Any]:
 def _trace(trace: OwnTrace) -> dict[str, Any]:
     asker = "" if trace.own else trace.asker
     place, by = trace.place or LEFT_ROOM, trace.uploaded_by
-    return {"at": trace.at, "text": trace.text, "place": place, "asker": asker, "uploaded_by": by}
+    found = {"at": trace.at, "text": trace.text, "place": place, "asker": asker, "uploaded_by": by}
+    return found | {"link": message_link(trace.address)}
 
 
 def _counts(found: Mapping[str, int]) -> list[dict[str, Any]]:

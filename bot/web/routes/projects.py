@@ -28,8 +28,14 @@ from bot.web.shapes.values import Flag
 from composer.memory.forget import Receipt
 from composer.model import Role, derived_id
 from composer.people import decisions, remembered
+from composer.people.credentials.principal import KeyPermission
 from composer.people.projects import members, projects
 from composer.people.projects.deletion import delete_over_api
+from composer.people.sessions.history import (
+    DEFAULT_SESSION_MESSAGES,
+    MAX_SESSION_MESSAGES,
+    list_project_sessions,
+)
 from composer.repositories.database import Transaction
 from composer.repositories.projects import Project, ProjectMember
 from composer.text.moments import moment
@@ -110,6 +116,23 @@ class ProjectInvitationList(BaseModel):
     """Open invitations to a project, oldest first."""
 
     items: list[ProjectInvitation]
+
+
+class ProjectSessionResponse(BaseModel):
+    """A session of a project: its name, its agent, whose it is, and when the last message was sent. `session` is null
+    for another person's: it is not named to anybody else."""
+
+    session: str | None
+    agent: str
+    person: str
+    last_at: datetime
+
+
+class ProjectSessionList(BaseModel):
+    """Sessions, the one with the latest message first. `next` is the cursor of the next page; null after the last."""
+
+    items: list[ProjectSessionResponse]
+    next: str | None
 
 
 def project_values(project: Project) -> dict[str, Any]:
@@ -313,6 +336,34 @@ async def settle_project_decision(call: Calling, id: uuid.UUID, landmark: uuid.U
         return await decisions.in_project(tx, access, id, call.app.directory.quarantine(access.tenant_id))
 
     return await settled_decision(call, place, landmark, sent)
+
+
+@router.get(
+    "/{id}/sessions",
+    summary="List the sessions of a project",
+    response_class=Response,
+    responses={200: {"model": ProjectSessionList}, **_DONE},
+)
+async def list_sessions_of_project(
+    call: Calling,
+    id: uuid.UUID,
+    limit: Annotated[int, Query(ge=1, le=MAX_SESSION_MESSAGES)] = DEFAULT_SESSION_MESSAGES,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+) -> Response:
+    """One's own, and those from which the project's members are answered, for its members."""
+    call.principal.require(KeyPermission.CHAT)
+    async with call.reading() as (tx, access):
+        found = await list_project_sessions(tx, access, id, limit=limit, before=cursor)
+    items = [
+        {
+            "session": each.session.name if each.own else None,
+            "agent": each.session.agent,
+            "person": each.person,
+            "last_at": each.last_at,
+        }
+        for each in found.sessions
+    ]
+    return json_answer({"items": items, "next": found.cursor})
 
 
 @router.post("/{id}/accept", summary="Accept an invitation to a project", status_code=204, responses=_DONE)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import from_json
 
+from bot.web.links import message_link
 from bot.web.shapes.entries import RequestBody
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.people.remembered import Decision, DecisionBoard
@@ -36,13 +37,15 @@ class FactList(BaseModel):
 
 
 class DecisionSource(BaseModel):
-    """A message that a decision was found in. `uploaded_by`: the admin from whose file it came (empty: from none)."""
+    """A message that a decision was found in. `uploaded_by`: the admin from whose file it came (empty: from none).
+    `link` leads to it on Discord or Slack (null: it has none)."""
 
     id: uuid.UUID
     author: str
     text: str
     at: datetime
     uploaded_by: str
+    link: str | None
 
 
 class DecisionResponse(BaseModel):
@@ -130,6 +133,14 @@ def decision_values(decision: Decision, sources: DecisionSources) -> dict[str, A
         "replaces": landmark.replaces,
         "messages": list(landmark.messages),
         "sources": [
-            {"id": m.id, "author": m.author, "text": m.text, "at": m.at, "uploaded_by": m.uploaded_by} for m in found_in
+            {
+                "id": m.id,
+                "author": m.author,
+                "text": m.text,
+                "at": m.at,
+                "uploaded_by": m.uploaded_by,
+                "link": message_link(m.address),
+            }
+            for m in found_in
         ],
     }

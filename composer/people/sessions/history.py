@@ -1,8 +1,8 @@
 """What a person said in their sessions, what was answered, and from what."""
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from composer import visibility
@@ -13,10 +13,12 @@ from composer.prompt.cited import cited, marked
 from composer.prompt.explain import ExplainedSource
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
 from composer.repositories.database import Transaction
-from composer.repositories.sessions import SessionExchange, SessionTurn, StoredSession
+from composer.repositories.explanations import MessageAddress
+from composer.repositories.sessions import ProjectSession, SessionExchange, SessionTurn, StoredSession
 from composer.text.cleaning import clean_line
 from composer.text.cursors import cursor_of, read_cursor
 from composer.turn.explanation import explain_stored
+from composer.visibility import EntryAccess
 
 DEFAULT_SESSION_MESSAGES: Final = 50
 MAX_SESSION_MESSAGES: Final = 200
@@ -31,6 +33,14 @@ class SessionPage:
     """Some of a person's sessions, and the cursor with which the next ones are listed; None after the last."""
 
     sessions: Sequence[StoredSession]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSessionPage:
+    """Some of the sessions of a project, and the cursor with which the next ones are listed; None after the last."""
+
+    sessions: Sequence[ProjectSession]
     cursor: str | None
 
 
@@ -63,6 +73,25 @@ async def list_sessions(
     shown = found[:limit]
     more = cursor_of(shown[-1].last_at, shown[-1].session.id) if len(found) > limit else None
     return SessionPage(shown, more)
+
+
+async def list_project_sessions(
+    tx: Transaction,
+    access: EntryAccess,
+    project: uuid.UUID,
+    *,
+    limit: int = DEFAULT_SESSION_MESSAGES,
+    before: str | None = None,
+) -> ProjectSessionPage:
+    """The sessions of a project of the person's that they or the project read, the one with the latest message first:
+    their own by name, and whose the others are. Raises NotFound for any other project, Refused for a tool, and
+    BadInput."""
+    after = None if before is None else read_cursor(before)
+    readable = visibility.pooled_sessions(access, project, await tx.sessions.pool(project))
+    owned = visibility.owned_by_bearer(access)
+    found = await tx.sessions.of_project(owned, readable, project, limit=_checked(limit) + 1, after=after)
+    shown = found[:limit]
+    return ProjectSessionPage(shown, cursor_of(shown[-1].last_at, shown[-1].session.id) if len(found) > limit else None)
 
 
 async def get_session(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> StoredSession:
@@ -125,12 +154,18 @@ async def get_turn(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> Sessi
 @dataclass(frozen=True, slots=True)
 class MadeOf:
     """What an answer was made of: its `sources` besides the conversation itself, as far as its person may read them
-    now; and the tokens of the sections of its prompt, in their order, and of all of it, of those that a model takes."""
+    now, with the `addresses` of their messages, latest first, as far as they may be named to them; and the tokens of
+    the sections of its prompt, in their order, and of all of it, of those that a model takes."""
 
     sources: Sequence[ExplainedSource] = ()
+    addresses: Mapping[uuid.UUID, Sequence[MessageAddress]] = field(default_factory=dict)
     sections: Sequence[tuple[str, int]] = ()
     tokens: int = 0
     window: int = 0
+
+    def address(self, source: ExplainedSource) -> MessageAddress | None:
+        """Where the latest message is that a source was made from; None where that may not be named."""
+        return next(iter(self.addresses.get(source.id, ())), None) if source.id is not None else None
 
 
 NOTHING: Final = MadeOf()
@@ -148,7 +183,7 @@ async def made_of(tx: Transaction, turn: SessionTurn) -> MadeOf:
     shown = marked(explained.sections, cited(explained.sections, turn.answer))
     sources = [source for section in shown if section.name in _USED for source in section.sources]
     sections = [(section.name, section.tokens) for section in shown if section.tokens]
-    return MadeOf(sources, sections, explained.tokens, explained.window)
+    return MadeOf(sources, explained.addresses, sections, explained.tokens, explained.window)
 
 
 def _checked(limit: int) -> int:

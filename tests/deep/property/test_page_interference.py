@@ -77,8 +77,8 @@ CANARY: Final = re.compile(r"zq\d+[ab]z")
 class PageStep:
     """What somebody does, with words that `readers` alone may read. `how`: say, tell (a command), write (an entry),
     trash (one that is thrown away), share (one with a team), note (an entry of a tool of theirs), team, join (a team),
-    chat (with a file), rate (the answer to that), link (an account elsewhere). `of`: whose team it is, or the
-    account."""
+    chat (with a file; in a project), rate (the answer to that), link (an account elsewhere). `of`: whose team it
+    is, or the account."""
 
     n: int
     by: str
@@ -151,6 +151,7 @@ def _steps() -> Iterator[PageStep]:
     yield step("bob", "tell", "/nexus project assign pbob --yes", (), **vault)
     yield step("carol", "tell", "/nexus fact set pooled CANARY --project --yes", both_of_them, **crypt)
     yield step("carol", "write", "The project of two has CANARY.", both_of_them, "pbob")
+    yield step("carol", "chat", "What of all that?", both_of_them, "pbob")
     yield step("bob", "link", "My knee is CANARY.", (), of=ELSEWHERE_OF_BOB)
     yield step("alice", "say", "In the thread of all: CANARY.", tuple(MAIN), thread="t", **PUBLIC)
     yield step("bob", "say", "After the CANARY talk. We decided to keep it CANARY.", both_of_them, **crypt)
@@ -255,6 +256,7 @@ class PlayedPages:
                     "content": b64encode(f"In a file: {words}".encode()).decode(),
                 }
                 said = {"content": words, "session": "plans", "id": id, "files": [file]}
+                said |= {"project": step.project} if step.project else {}
                 told = await self._send("POST", "/v1/chat", said, own)
                 await self.product.harness.app.turns.settle()
                 self.ids["turn", step.by] = told["turn"]
@@ -401,7 +403,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "room": (RANDOM,),
     "kind": ("memory", "entry"),
     "again": (RANDOM,),
-    "view": ("days", "decisions", "facts", "memories", "people", "entries", "table", "cards", "activity"),
+    "view": ("days", "decisions", "facts", "memories", "people", "entries", "sessions", "table", "cards", "activity"),
     "on": (DAY,),
     "key": ("deploy_day", "colour"),
     "day": (DAY,),
