@@ -37,6 +37,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "EntryDocument": {"format": "nexus-entries", "version": 1, "entries": [{"content": "We deploy on Fridays."}]},
     "EntryUpdate": {"tags": ["ops", "release"]},
     "ForgetRequest": {"trashed": True, "confirm": 3},
+    "NewAdmin": {"user": _ID},
     "NewAnswerRating": {"rating": "good"},
     "NewInvitation": {"user": _ID},
     "PersonUpdate": {"admin": True},

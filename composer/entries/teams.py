@@ -69,8 +69,13 @@ async def delete(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: dat
     `rename`."""
     _require_person(access)
     await _judge(tx, access, Act.DELETE_TEAM, team, now)
-    await tx.entries.return_to_owners(team_namespace(team), access.user, now)
-    await tx.teams.delete(team, access.user)
+    await dissolve(tx, team, access.user, now)
+
+
+async def dissolve(tx: Transaction, team: uuid.UUID, by: uuid.UUID, now: datetime) -> None:
+    """Delete a team for whoever may, which was judged."""
+    await tx.entries.return_to_owners(team_namespace(team), by, now)
+    await tx.teams.delete(team, by)
 
 
 async def get(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: datetime) -> Team:

@@ -48,6 +48,17 @@ class TenantPerson:
     last_used_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceWithoutAdmin:
+    """A project or a team (`kind`) that has no admin."""
+
+    kind: str
+    id: uuid.UUID
+    name: str
+    isolated: bool
+    created_at: datetime
+
+
 class TenantFigures:
     """Counts over a whole tenant. Whoever asks must be an admin of it."""
 
@@ -74,3 +85,7 @@ class TenantFigures:
         row = await self._sql.fetch_one("tenant_figures", now=now, nameless=NAMELESS)
         assert row is not None
         return {name: row[name] for name in FIGURES}
+
+    async def without_admin(self, limit: int) -> list[PlaceWithoutAdmin]:
+        """The projects and teams that have no admin, or only some whose names were erased."""
+        return await self._sql.fetch_as(PlaceWithoutAdmin, "places_without_admin", limit=limit, nameless=NAMELESS)

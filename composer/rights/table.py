@@ -67,6 +67,7 @@ class Act(StrEnum):
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
     MANAGE_PEOPLE = "make people admins, sign them out and let them in again, and disable them"
+    MANAGE_ORPHANS = "give a project or team without an admin one, or delete it"
     IMPORT_HISTORY = "bring in what was said in public rooms from a file, and undo that"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
@@ -409,6 +410,14 @@ TABLE: Final[Mapping[Act, Rule]] = {
             AnyOf(
                 (_TENANT_ADMIN,),
                 "Only an admin of this workspace may make people admins, sign them out and disable them: ask one.",
+            ),
+        )
+    ),
+    Act.MANAGE_ORPHANS: Rule(
+        (
+            AnyOf(
+                (_TENANT_ADMIN,),
+                "Only an admin of this workspace may do that with projects and teams that have no admin: ask one.",
             ),
         )
     ),

@@ -42,3 +42,17 @@ SELECT (SELECT count(*) FROM users WHERE tenant_id = :tenant_id AND name <> :nam
        (SELECT count(*) FROM memories WHERE tenant_id = :tenant_id AND trashed_at IS NOT NULL) AS in_trash,
        (SELECT count(*) FROM facts WHERE tenant_id = :tenant_id AND valid_to IS NULL) AS facts,
        (SELECT count(*) FROM quarantine WHERE tenant_id = :tenant_id AND state = 'pending') AS pending
+
+-- name: places_without_admin
+-- List the projects and teams that nobody is an admin of whose name was not erased (`nameless`), projects first, by name.
+SELECT 'project' AS kind, p.id, p.slug AS name, p.isolated, p.created_at FROM projects AS p
+WHERE p.tenant_id = :tenant_id
+      AND NOT EXISTS (SELECT FROM project_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+                      WHERE m.tenant_id = :tenant_id AND m.project_id = p.id AND m.role = 'admin' AND u.name <> :nameless)
+UNION ALL
+SELECT 'team', t.id, t.name, false, t.created_at FROM teams AS t
+WHERE t.tenant_id = :tenant_id
+      AND NOT EXISTS (SELECT FROM team_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+                      WHERE m.tenant_id = :tenant_id AND m.team_id = t.id AND m.role = 'admin' AND u.name <> :nameless)
+ORDER BY 1, 3, 2
+LIMIT :limit

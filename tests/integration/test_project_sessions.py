@@ -94,6 +94,7 @@ async def test_the_page_leads_to_ones_own_and_begins_a_new_one(
     assert f'href="/ask?project={project}"' in opened
     assert f'href="/ask?project={project}"' in shown
     assert f'<option value="{project}" selected>' in await alice.page(f"/ask?project={project}")
+    harness.clock.tick(60)
     asked = await alice.press("/ask", text="a new one", project=str(project))
     assert asked.headers["location"] in await alice.page(page)
     bob = Person(client, await cookie_of(harness, "bob"))

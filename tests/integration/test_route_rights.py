@@ -76,6 +76,7 @@ IDS: Final = {
     "/v1/logins/": "login",
     "/v1/admin/invitations/": "invitation",
     "/v1/admin/imports/": "import",
+    "/v1/admin/orphans/": "project",
     "/v1/waiting/": "landmark",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}

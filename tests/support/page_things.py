@@ -263,6 +263,16 @@ async def identity(of: Owner) -> Ids:
     return {"account": re.findall(r'name="account" value="([0-9a-f-]{36})"', shown)[0]}
 
 
+async def orphan(of: Owner) -> Ids:
+    """A project that has a member and no admin."""
+    host, member = await of.partner("host"), await of.partner("member")
+    id = (await host.api("POST", "/v1/projects", {"name": of.word()}))["id"]
+    await host.api("PUT", f"/v1/projects/{id}/members/{member.user}", {"role": "write"})
+    await member.api("POST", f"/v1/projects/{id}/accept?role=write")
+    await host.api("POST", f"/v1/projects/{id}/leave?confirm=true")
+    return {"id": id, "user": member.user}
+
+
 async def somebody(of: Owner) -> Ids:
     """A person of the organisation, who has a key."""
     name = of.word()
@@ -366,6 +376,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/import/run": Row(ADMINS, form={"id": _NOBODYS, "channel": "C1"}),
     "POST /admin/import/undo": Row(ADMINS, form={"id": _NOBODYS}),
     "POST /admin/jobs/{name}": Row(ADMINS),
+    "POST /admin/people/orphans/{id}/admin": Row(ADMINS, orphan, {"user": "<user>"}),
+    "POST /admin/people/orphans/{id}/delete": Row(ADMINS, orphan),
     "POST /admin/people/{user}/admin": Row(ADMINS, somebody, {"admin": "true"}),
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
     "POST /admin/people/{user}/link": Row(ADMINS, somebody_invited),

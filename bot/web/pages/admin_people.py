@@ -1,4 +1,5 @@
-"""`/admin/people`: who is in the organisation, with figures of each, and what an admin does with them."""
+"""`/admin/people`: who is in the organisation, with figures of each, and what an admin does with them; and projects and
+teams that have no admin."""
 
 import secrets
 import uuid
@@ -10,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.admin import ADMIN
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
+from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.people.administration import (
     let_back_in,
     managed_person,
@@ -19,6 +21,7 @@ from composer.people.administration import (
 )
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.sign_in import login_url
+from composer.people.orphans import appoint, delete, orphans
 from composer.text.cursors import cursor_of, read_cursor
 
 PEOPLE: Final = f"{ADMIN}/people"
@@ -36,9 +39,37 @@ async def show_people(
     month = call.app.operations.month(viewer.principal.tenant_id)
     async with viewer.reading() as reading:
         found = await reading.tx.tenant_figures.people(month, call.now, SHOWN_PEOPLE + 1, after)
+        without_admin = await orphans(reading.tx, reading.access.user)
     shown = found[:SHOWN_PEOPLE]
     following = cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > SHOWN_PEOPLE else None
-    return _shown(request, viewer, "admin_people.html", reading.chrome, people=shown, next=following)
+    return _shown(
+        request, viewer, "admin_people.html", reading.chrome, people=shown, next=following, orphans=without_admin
+    )
+
+
+@router.post("/orphans/{id}/admin")
+async def appoint_admin(
+    viewer: AdminSignedIn,
+    id: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    user: Annotated[uuid.UUID, Form()],
+) -> Response:
+    """Make a member of a project or team without an admin its admin."""
+    viewer.require_form(csrf)
+    async with viewer.call.writing(alone=True) as (tx, access):
+        await appoint(tx, access, id, user, viewer.call.now)
+    return RedirectResponse(PEOPLE, 303)
+
+
+@router.post("/orphans/{id}/delete")
+async def delete_orphan(viewer: AdminSignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
+    """Delete a project or team without an admin; the page has said what that means."""
+    viewer.require_form(csrf)
+    call, key = viewer.call, secrets.token_bytes(RECEIPT_KEY_BYTES)
+    async with call.writing(alone=True) as (tx, access):
+        home = call.app.settings.home
+        call.erased.append(await delete(tx, access, home, id, call.now, key=key, confirmed=True))
+    return RedirectResponse(PEOPLE, 303)
 
 
 @router.get("/{user}")

@@ -19,21 +19,28 @@ from composer.visibility import EntryAccess, ProjectFacts
 async def delete_over_api(
     tx: Transaction, access: EntryAccess, home: Path, id: uuid.UUID, now: datetime, *, key: bytes, confirmed: bool
 ) -> Receipt:
-    """Delete a project as one of its admins, in a transaction that is alone.
-
-    Its rooms, DMs and sessions leave it. Memories that were written for it are filed under their owners' own entries;
-    its facts and decisions, and what waits for approval, are erased. `home` and `key` are as for `erase`; the caller
-    gives the receipt to `app.forgotten` after the commit. Raises Conflict with what would happen where it is not
-    `confirmed`, and for an isolated project that memories are filed in: nothing of it may leave it. Raises besides as
-    `judge_over_api`, and Unavailable.
-    """
+    """`delete` as one of its admins. Raises besides Conflict with what would happen where it is not `confirmed`, and as
+    `judge_over_api`."""
     project = (await judge_over_api(tx, access, Act.DELETE_PROJECT, id)).project
     assert project is not None
     if not confirmed:
         raise Conflict(f"{_consequences(project)} To confirm, send it with confirm=true.")
     tx.audit.act_for(access.user)
+    return await delete(tx, project, access.user, home, now, key=key)
+
+
+async def delete(
+    tx: Transaction, project: ProjectFacts, by: uuid.UUID, home: Path, now: datetime, *, key: bytes
+) -> Receipt:
+    """Delete a project for whoever may, which was judged, in a transaction that is alone.
+
+    Its rooms, DMs and sessions leave it. Memories that were written for it are filed under their owners' own entries;
+    its facts and decisions, and what waits for approval, are erased. `home` and `key` are as for `erase`; the caller
+    gives the receipt to `app.forgotten` after the commit. Raises Conflict for an isolated project that memories are
+    filed in: nothing of it may leave it; and Unavailable.
+    """
     await _empty(tx, project)
-    items = await tx.projects.items(id, now)
+    items = await tx.projects.items(project.id, now)
     if project.isolated and any(item.kind == "memory" and item.current for item in items):
         raise Conflict(
             f"{project.slug} is isolated, so the memories that are filed in it may not leave it: whose they are forget "
@@ -44,8 +51,8 @@ async def delete_over_api(
     if erased:
         people = await authors_of(tx, [], erased)
         receipt = await erase(tx, home, [], erased, now, None, key=key, exports_of=people)
-    await tx.entries.return_to_owners(project_namespace(id), access.user, now)
-    await tx.projects.delete(id, access.user)
+    await tx.entries.return_to_owners(project_namespace(project.id), by, now)
+    await tx.projects.delete(project.id, by)
     return receipt
 
 
