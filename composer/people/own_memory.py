@@ -19,7 +19,7 @@ from composer.people.readers import WhoReads, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.ordering import Order
-from composer.repositories.own_data import OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.own_data import MORE, OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.work import in_thread
@@ -79,16 +79,23 @@ class OwnTotals:
 @dataclass(frozen=True, slots=True)
 class OwnItems:
     """A page of items. `next`: where the following page begins (None: there is none); a page before it holds few items,
-    or none, where few of the memories that it looks through fit, at `most` so many. `totals`: if they were asked
-    for."""
+    or none, where few of the memories that it looks through fit, at `most` so many. `latest_alone`: there are earlier
+    memories than the latest `most`, which alone were put into this order. `totals`: if they were asked for."""
 
     items: Sequence[PlacedItem]
     next: str | None
     most: int
+    latest_alone: bool
     totals: OwnTotals | None = None
 
 
-OwnDays = Mapping[date, Mapping[str, int]]
+@dataclass(frozen=True, slots=True)
+class OwnDays:
+    """How many items were written on each day, by shelf, the earliest day first. `since`: there are more memories than
+    were counted, which are those from this time on (None: all were)."""
+
+    counts: Mapping[date, Mapping[str, int]]
+    since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +142,37 @@ async def own_items(
     now: datetime,
     presence: Presence,
     *,
+    place: str | None = None,
+    project: str | None = None,
     with_totals: bool = False,
 ) -> OwnItems:
-    """A page of the person's items, in the order that is wanted; `with_totals`: and how much they have. Newest first, a
-    page looks through `MAX_READ` memories of an account for what fits, and leaves the others to the next. Raises
-    BadInput for a cursor that no page gave."""
-    if cursor is not None:
-        wanted = replace(wanted, after=read_cursor(cursor, wanted.order))
-    bounded = wanted.searches and wanted.order is Order.NEWEST
-    found = await tx.own_data.memory(owned, wanted, limit + 1, now, most=MAX_READ if bounded else None)
+    """A page of the person's items, in the order that is wanted; `place` and `project` are as for `own_filter`;
+    `with_totals`: and how much they have. In the order in which they were created, a page looks through `MAX_READ`
+    memories of an account for what fits, and leaves the others to the next. Raises BadInput for a cursor that no page
+    gave."""
+    goes_on = wanted.order.by == "created"
+    after = None if cursor is None else read_cursor(cursor, wanted.order)
+    wanted = replace(wanted, after=after, most=MAX_READ if goes_on else wanted.most)
+    wanted, names = await _placed(tx, owned, wanted, now, presence, place, project)
+    found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     labels = await tx.own_data.labels(owned, MAX_LABELS, now, most=MAX_READ) if with_totals else ()
-    page, ends_at = found[:limit], None
-    if len(found) > limit:
-        ends_at = page[-1].sorted_at, page[-1].id
-    elif bounded and (not with_totals or _has_more(labels)):
-        ends_at = await tx.own_data.read_to(owned, wanted, MAX_READ)
-        page = [item for item in page if ends_at is None or (item.at, item.id) >= ends_at]
+    page, is_full = found[:limit], len(found) > limit
+    ends_at = (page[-1].sorted_at, page[-1].id) if is_full else None
+    read_to = None
+    if wanted.most is not None and not (goes_on and is_full) and (not with_totals or _has_more(labels)):
+        read_to = await tx.own_data.read_to(owned, wanted)
+    if goes_on and read_to is not None:
+        ends_at = read_to
+        latest = wanted.order is Order.NEWEST
+        page = [item for item in page if ((item.at, item.id) >= ends_at if latest else (item.at, item.id) <= ends_at)]
     places = sorted({*(item.namespace for item in page), *_labelled(labels)})
-    names = await _namespaces(tx, owned, places, presence)
+    if not names.keys() >= set(places):
+        names = await _namespaces(tx, owned, places, presence)
     return OwnItems(
         [PlacedItem(item, names[item.namespace]) for item in page],
         None if ends_at is None else cursor_of(*ends_at, wanted.order),
         MAX_READ,
+        not goes_on and read_to is not None,
         _totals(labels, names) if with_totals else None,
     )
 
@@ -172,7 +188,7 @@ def _labelled(labels: Sequence[OwnLabel]) -> Sequence[str]:
 
 
 def _has_more(labels: Sequence[OwnLabel]) -> bool:
-    return any(each.label == "more" for each in labels)
+    return any(each.label == MORE for each in labels)
 
 
 def _totals(labels: Sequence[OwnLabel], names: Mapping[str, NamedPlace]) -> OwnTotals:
@@ -211,23 +227,40 @@ async def own_filter(
 ) -> OwnFilter:
     """What is wanted, of one place and of one project alone, by the names that `own_totals` gives them (None: of
     all)."""
+    return (await _placed(tx, owned, wanted, now, presence, place, project))[0]
+
+
+async def _placed(
+    tx: Transaction,
+    owned: Owned,
+    wanted: OwnFilter,
+    now: datetime,
+    presence: Presence,
+    place: str | None,
+    project: str | None,
+) -> tuple[OwnFilter, Mapping[str, NamedPlace]]:
+    """The same, with the names of all places that were looked through: where what is wanted is looked for, and no
+    further."""
     if place is None and project is None:
-        return wanted
-    named_places = await _namespaces(tx, owned, await tx.own_data.namespaces(owned, now), presence)
+        return wanted, {}
+    names = await _namespaces(tx, owned, await tx.own_data.namespaces(owned, wanted, now), presence)
     fitting = (
         namespace
-        for namespace, named in named_places.items()
+        for namespace, named in names.items()
         if place in (None, named.name) and project in (None, named.project)
     )
-    return replace(wanted, namespaces=tuple(fitting))
+    return replace(wanted, namespaces=tuple(fitting)), names
 
 
 async def own_days(tx: Transaction, owned: Owned, wanted: OwnFilter, zone: tzinfo, now: datetime) -> OwnDays:
-    """How many of the wanted items were written on each day of a zone, by shelf, the earliest first."""
-    days = dict[date, Counter[str]]()
+    """How many of the wanted items were written on each day of a zone."""
+    days, since = dict[date, Counter[str]](), None
     for each in await tx.own_data.times(owned, wanted, now):
-        days.setdefault(each.at.astimezone(zone).date(), Counter())[each.shelf] += each.count
-    return days
+        if each.shelf == MORE:
+            since = each.at
+        else:
+            days.setdefault(each.at.astimezone(zone).date(), Counter())[each.shelf] += each.count
+    return OwnDays(days, since)
 
 
 async def own_map(

@@ -20,6 +20,7 @@ EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
 LEAST_ID: Final = uuid.UUID(int=0)
 WAITING: Final = "waiting"  # the shelf of what waits
+MORE: Final = "more"  # in place of a shelf or a label: not all memories were counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ class OwnItem:
 class OwnFilter:
     """Which of a person's items to list: those of a `shelf`, written by `origins` and `authors`, filed in `namespaces`
     (of each, None: all), that have all of these `tags` and `words`, were written `since` a time and before (`until`)
-    another one, and come `after` an item of this time and id."""
+    another one, and come `after` an item of this time and id. `most`: how many memories of an account are looked
+    through for them, the latest or, if the order is by when they were created, the first in it (None: all)."""
 
     shelf: str | None = None
     origins: tuple[str, ...] | None = None
@@ -123,12 +125,7 @@ class OwnFilter:
     trashed: bool = False
     order: Order = Order.NEWEST
     after: tuple[datetime, uuid.UUID] | None = None
-
-    @property
-    def searches(self) -> bool:
-        """Whether few of the memories of its time may fit: no memory waits, and then none is looked at."""
-        narrowed = (self.shelf, self.origins, self.authors, self.namespaces, *self.tags, *self.words)
-        return self.shelf != WAITING and (self.trashed or any(each is not None for each in narrowed))
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,8 @@ class OwnLabel:
 
 @dataclass(frozen=True, slots=True)
 class OwnTimes:
-    """How many items of a shelf were written in the quarter of an hour that begins at a time."""
+    """How many items of a shelf were written in the quarter of an hour that begins at a time. The shelf `more`: up to
+    this time the latest `most` memories of an account were counted, and perhaps not all."""
 
     at: datetime
     shelf: str
@@ -193,25 +191,22 @@ class OwnData:
         """How much of each kind is filed where."""
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
-    async def memory(
-        self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime, *, most: int | None = None
-    ) -> list[OwnItem]:
-        """The person's current and pending items that are wanted, in the order that is. `most`: how many memories of
-        an account are looked through for them, newest first (None, and in another order: all); what is older than
-        `read_to` may be incomplete."""
+    async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
+        """The person's current and pending items that are wanted, in the order that is: by when they were created,
+        what comes after `read_to` may be incomplete."""
         fitting = _fitting(owned, wanted, now)
         if wanted.order is Order.NEWEST:  # as their index has them
-            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting | {"most": most}, limit=limit)
+            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting, limit=limit)
         else:
             order = wanted.order.parameters(wanted.after)
             found = await self._sql.fetch_as(OwnItem, "own_memory_sorted", **fitting, **order, limit=limit)
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def read_to(self, owned: Owned, wanted: OwnFilter, most: int) -> tuple[datetime, uuid.UUID] | None:
-        """The time and the id of the memory up to which `memory` looked through as many, newest first; None: through
-        all."""
-        ids = {"user_ids": list(owned.users)}
-        row = await self._sql.fetch_one("own_memory_read_to", **ids, **_reach(wanted), most=most)
+    async def read_to(self, owned: Owned, wanted: OwnFilter) -> tuple[datetime, uuid.UUID] | None:
+        """The time and the id of the memory up to which `memory` looked through `most`; None: through all."""
+        row = await self._sql.fetch_one(
+            "own_memory_read_to", user_ids=list(owned.users), **_reach(wanted), most=wanted.most
+        )
         return None if row is None else (row["at"], row["id"])
 
     async def of_id(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
@@ -231,15 +226,15 @@ class OwnData:
         )
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def namespaces(self, owned: Owned, now: datetime) -> list[str]:
-        """Where the person's current items are filed."""
-        rows = await self._sql.fetch("own_memory_namespaces", **_rows(owned, OwnFilter(), now))
+    async def namespaces(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[str]:
+        """Where the person's current items are filed, of those through which `memory` looks."""
+        rows = await self._sql.fetch("own_memory_namespaces", **_rows(owned, wanted, now))
         return [row["namespace"] for row in rows]
 
     async def labels(self, owned: Owned, limit: int, now: datetime, *, most: int) -> list[OwnLabel]:
         """How many items the person has with each label: of one kind of labels at most `limit`, those with most. Of the
         memories of an account the latest `most` are counted."""
-        rows = _rows(owned, OwnFilter(), now) | {"most": most}
+        rows = _rows(owned, OwnFilter(most=most), now)
         return await self._sql.fetch_as(OwnLabel, "own_memory_labels", **rows, limit=limit)
 
     async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:
@@ -248,7 +243,7 @@ class OwnData:
         return [row["id"] for row in rows]
 
     async def times(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[OwnTimes]:
-        """How many of the wanted items were written when, the oldest first."""
+        """How many of the wanted items were written when, the oldest first"""
         return await self._sql.fetch_as(OwnTimes, "own_memory_times", **_fitting(owned, wanted, now))
 
     async def vectors(self, owned: Owned, wanted: OwnFilter, limit: int, chars: int, now: datetime) -> list[OwnVector]:
@@ -332,21 +327,25 @@ class OwnData:
 
 
 def _reach(wanted: OwnFilter) -> dict[str, Any]:
-    """Between which times the items are: no more of the memories is read than what comes `after` an item."""
-    since, until, until_id = wanted.since or EARLIEST, wanted.until or LATEST, LEAST_ID
-    if wanted.after is not None and wanted.order is Order.NEWEST and wanted.after[0] < until:
-        until, until_id = wanted.after
+    """Between which times and ids the items are, of which no memory is read that comes before an item of `after`, and
+    whether their earliest are looked through first."""
+    since, until = (wanted.since or EARLIEST, LEAST_ID), (wanted.until or LATEST, LEAST_ID)
+    if wanted.after is not None and wanted.order is Order.NEWEST:
+        until = min(until, wanted.after)
     if wanted.after is not None and wanted.order is Order.OLDEST:
-        since = max(since, wanted.after[0])
-    return {"since": since, "until": until, "until_id": until_id}
+        since = max(since, wanted.after)
+    return {
+        **dict(zip(("since", "since_id", "until", "until_id"), since + until, strict=True)),
+        "memories": wanted.shelf != WAITING,  # which no memory is on
+        "earliest": wanted.order is Order.OLDEST,
+    }
 
 
 def _rows(owned: Owned, wanted: OwnFilter, now: datetime) -> dict[str, Any]:
     """The parameters of `own_memory_rows`."""
     return _reach(wanted) | {
         "user_ids": list(owned.users),
-        "memories": wanted.shelf != WAITING,  # which no memory is on
-        "most": None,
+        "most": wanted.most,
         "now": now,
         "lifetime": PROPOSAL_LIFETIME,
         "twins": False,

@@ -46,18 +46,27 @@ SELECT kind, id, user_id, namespace, visibility, 'waiting', kind,
 FROM quarantine
 WHERE tenant_id = :tenant_id AND user_id = owner.id AND state = 'pending'
 
+-- part: own_memory_reach
+-- The memories of an account (`owner`) of a person that were written after a time, or then and of a greater id, and before
+-- another one, or then and of a lesser id, if any are wanted (`memories`).
+SELECT id, user_id, namespace, visibility, kind, text, key, created_at, updated_at, author, origin, allowed_vendors, tags,
+       trashed_at, expires_at, superseded_by, merged_into
+FROM memories
+WHERE :memories::boolean AND tenant_id = :tenant_id AND user_id = owner.id
+      AND (created_at, id) > (:since::timestamptz, :since_id::uuid)
+      AND (created_at, id) < (:until::timestamptz, :until_id::uuid)
+
 -- part: own_memory_rows
--- The items of an account (`owner`) of a person, also those in the trash; of the memories (`memories`: if any are wanted) those
--- written since a time and before another one, or then and of a lesser id, and of these the latest `most` (NULL: all).
--- Memories are read latest first, by their index, whatever else is asked of them (LIMIT, also without a number): the plan
--- that is kept for all filters would read all of somebody's, in the order of their ids, to list the latest.
+-- The items of an account (`owner`) of a person, also those in the trash; of the memories of `own_memory_reach` the latest
+-- `most`, or the `earliest` (NULL: all).
+-- Memories are read in the order of time, by their index, whatever else is asked of them (LIMIT, also without a number): the
+-- plan that is kept for all filters would read all of somebody's, in the order of their ids, to list the latest.
 (SELECT {{own_memory_memory}}
 FROM (
-    SELECT * FROM memories
-    WHERE :memories::boolean AND tenant_id = :tenant_id AND user_id = owner.id
-          AND created_at >= :since::timestamptz AND (created_at, id) < (:until::timestamptz, :until_id::uuid)
-    ORDER BY created_at DESC, id DESC
-    LIMIT :most::bigint
+    (SELECT * FROM ({{own_memory_reach}}) AS reach WHERE NOT :earliest::boolean
+     ORDER BY created_at DESC, id DESC LIMIT :most::bigint)
+    UNION ALL
+    (SELECT * FROM ({{own_memory_reach}}) AS reach WHERE :earliest ORDER BY created_at, id LIMIT :most)
 ) AS memories
 WHERE superseded_by IS NULL AND merged_into IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at DESC, id DESC)
@@ -65,17 +74,15 @@ UNION ALL
 {{own_memory_others}}
 
 -- part: own_memory_last
--- The earliest of the memories that `own_memory_rows` reads of an account, where there are `most`.
-SELECT created_at AS at, id FROM memories
-WHERE tenant_id = :tenant_id AND user_id = owner.id
-      AND created_at >= :since::timestamptz AND (created_at, id) < (:until::timestamptz, :until_id::uuid)
-ORDER BY created_at DESC, id DESC
-OFFSET :most::bigint - 1
-LIMIT 1
+-- The last of the memories that `own_memory_rows` reads of an account, where there are `most`.
+(SELECT created_at AS at, id FROM ({{own_memory_reach}}) AS reach WHERE NOT :earliest::boolean
+ ORDER BY created_at DESC, id DESC OFFSET :most::bigint - 1 LIMIT 1)
+UNION ALL
+(SELECT created_at, id FROM ({{own_memory_reach}}) AS reach WHERE :earliest ORDER BY created_at, id OFFSET :most - 1 LIMIT 1)
 
 -- part: own_memory_fitting
--- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: they were written since a time and
--- before another one (as there), are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
+-- Those of `own_memory_rows` that fit some filters, of which each that is NULL fits all: they were written between two times
+-- (as there), are on a shelf, were written by these tools or people, are filed in these namespaces, and have all of
 -- these tags and all of these patterns (of LIKE) in their words. `trashed`: those in the trash, in place of the others.
 SELECT * FROM ({{own_memory_rows}}) AS items
 WHERE (trashed_at IS NOT NULL) = :trashed
@@ -84,7 +91,7 @@ WHERE (trashed_at IS NOT NULL) = :trashed
       AND (:authors::text[] IS NULL OR author = ANY (:authors))
       AND (:namespaces::text[] IS NULL OR namespace = ANY (:namespaces))
       AND (:tags::text[] IS NULL OR tags @> :tags)
-      AND at >= :since AND (at, id) < (:until, :until_id)
+      AND (at, id) > (:since, :since_id) AND (at, id) < (:until, :until_id)
       AND (cardinality(:patterns::text[]) = 0 OR text ILIKE ALL (:patterns))
 
 -- name: own_memory_newest
@@ -99,9 +106,9 @@ ORDER BY at DESC, page.id DESC
 LIMIT :limit
 
 -- name: own_memory_read_to
--- Find the memory up to which `own_memory_newest` read all of a person's accounts, if it did not read all there is.
-SELECT earliest.at, earliest.id FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_last}}) AS earliest
-ORDER BY earliest.at DESC, earliest.id DESC
+-- Find the memory up to which all of a person's accounts were read, if not all there is was.
+SELECT last.at, last.id FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_last}}) AS last
+ORDER BY CASE WHEN NOT :earliest THEN last.at END DESC, CASE WHEN NOT :earliest THEN last.id END DESC, last.at, last.id
 LIMIT 1
 
 -- name: own_memory_sorted
@@ -113,8 +120,9 @@ LEFT JOIN ({{used_times}}) AS used ON used.id = m.id
 CROSS JOIN LATERAL (SELECT CASE :by::text WHEN 'created' THEN m.at WHEN 'updated' THEN m.updated_at
                                 ELSE coalesce(used.at, timestamptz 'epoch') END AS at) AS sorted
 WHERE :after_at::timestamptz IS NULL
-      OR (:direction::int * date_part('epoch', sorted.at), m.id) < (:direction * date_part('epoch', :after_at), :after_id::uuid)
-ORDER BY :direction * date_part('epoch', sorted.at) DESC, m.id DESC
+      OR CASE :direction::int WHEN 1 THEN (sorted.at, m.id) < (:after_at, :after_id::uuid)
+                              ELSE (sorted.at, m.id) > (:after_at, :after_id) END
+ORDER BY CASE :direction WHEN 1 THEN sorted.at END DESC, CASE :direction WHEN 1 THEN m.id END DESC, sorted.at, m.id
 LIMIT :limit
 
 -- name: own_memory_of_id
@@ -166,10 +174,13 @@ SELECT label, value, count::bigint AS count FROM ranked WHERE n <= :limit ORDER 
 
 -- name: own_memory_times
 -- Count what fits by the quarter of an hour in which it was written, and by shelf: days of every time zone begin on such a
--- quarter.
+-- quarter. The shelf `more` has the time up to which an account's memories were read, where that was not all of them.
 SELECT date_bin('15 minutes', at, '2000-01-01 00:00:00Z') AS at, shelf, count(*) AS count
 FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_fitting}}) AS fitting
 GROUP BY 1, 2
+UNION ALL
+SELECT last.at, 'more', 0 FROM unnest(:user_ids::uuid[]) AS owner (id) CROSS JOIN LATERAL ({{own_memory_last}}) AS last
+WHERE :most IS NOT NULL
 ORDER BY 1, 2
 
 -- name: own_memory_vectors

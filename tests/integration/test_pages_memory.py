@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from html import unescape
 from typing import Any, Final
 
@@ -93,6 +94,7 @@ async def walked(client: httpx2.AsyncClient, key: dict[str, str], **params: Any)
     while cursor is not None or not pages:
         asked = params | ({"cursor": cursor} if cursor is not None else {})
         answer = (await client.get("/v1/memory", params=asked, headers=key)).json()
+        assert "items" in answer, (asked, answer)
         found += [each["text"] for each in answer["items"]]
         pages, cursor = pages + 1, answer["next"]
         assert pages < 30, "it goes on for ever"
@@ -130,6 +132,29 @@ async def test_a_page_looks_through_so_many_memories_and_the_next_ones_find_the_
         rows = (await alice.get(unescape(found[0]), **SCRIPT)).text
     assert "Nothing earlier fits that." in rows
     assert told in await alice.page("/memory/timeline?q=zqdeploy")
+
+
+async def test_pages_of_the_oldest_and_of_a_place_look_through_so_many_memories_too(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(harness, alice)
+    for number in range(6):
+        if number % 3:
+            harness.clock.tick(60)
+        await alice.press("/memory", text=f"zqlater {number}", tags="odd" if number % 2 else "even")
+    key = bearer(await key_of(harness, "alice"))
+    whole, _ = await walked(client, key, limit=100)
+    monkeypatch.setattr(own_memory, "MAX_READ", 3)
+    for limit in (2, 100):
+        for sort, expected in (("-created", whole), ("created", whole[::-1])):
+            asked = {"limit": limit, "sort": sort}
+            assert (await walked(client, key, **asked))[0] == expected, asked
+            odd = [text for text in expected if text in {f"zqlater {n}" for n in range(1, 6, 2)}]
+            assert (await walked(client, key, **asked, tag="odd"))[0] == odd, asked
+            entries = [text for text in expected if text != "zqday = Friday"]
+            assert (await walked(client, key, **asked, place="your entries"))[0] == entries, asked
+    assert (len(whole), await walked(client, key, place="#general")) == (10, (["zqday = Friday"], 4))
+    assert await walked(client, key, q="zqlater 5", sort="created") == (["zqlater 5"], 4), "nine, and the end"
 
 
 async def test_counts_of_the_latest_memories_look_like_what_they_are(
@@ -173,8 +198,12 @@ STATEMENTS: Final = {
     "/memory?q=zq": 9,
     "/memory?q=zqnothing": 9,
     "/memory?shelf=notes&tag=ops": 9,
+    "/memory?place=your+entries": 10,
+    "/memory?sort=created": 9,
+    "/memory?sort=-updated": 9,
+    "/memory?sort=used": 9,
     "/memory?view=table": 10,
-    "/memory/timeline": 9,
+    "/memory/timeline": 10,
     "/memory/map": 8,
 }
 
@@ -220,6 +249,51 @@ async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:
     used = await alice.page("/memory?sort=-used")
     heading = used.index("Never used in an answer to you")
     assert used.index("zqtea") < heading < used.index("zqday")
+
+
+async def test_the_latest_memories_alone_are_sorted_by_change_and_use(
+    harness: AppHarness, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, told = await filled(harness, alice), "In this order stand your latest 2 memories."
+    for query in ("?sort=-updated", "?sort=used", "?sort=created", ""):
+        assert await shown.of(f"/memory{query}") == set(shown.words)
+    monkeypatch.setattr(own_memory, "MAX_READ", 2)
+    for query in ("sort=-updated", "sort=updated", "sort=-used", "sort=used"):
+        for header in ({}, SCRIPT):
+            rows = (await alice.get(f"/memory?{query}", **header)).text
+            assert (told in rows, "zqtea" in rows, "zqclaude" in rows, "zqday" in rows) == (True, True, True, True)
+            assert ("zqdeploy" in rows, 'class="more"' in rows) == (False, False), query
+    oldest = await alice.page("/memory?sort=created")
+    assert (told in oldest, "zqdeploy" in oldest, "zqtea" in oldest, 'class="more"' in oldest) == (False, *[True] * 3)
+    assert "zqclaude" not in oldest
+    monkeypatch.setattr(own_memory, "MAX_READ", 4)
+    assert told.replace("2", "4") not in await alice.page("/memory?sort=-updated"), "there are three"
+
+
+async def test_the_timeline_counts_the_latest_memories_of_its_month(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = harness.clock.now()
+    for number, text in enumerate(("zqone", "zqtwo", "zqthree", "zqfour")):
+        await alice.press("/memory", text=text)
+        if number != 1:
+            harness.clock.tick(24 * 60 * 60)
+    day = [(first + timedelta(days=n)).date() for n in range(3)]
+    assert {each.month for each in day} == {first.month}
+
+    def counts(page: str) -> list[str]:
+        return [re.findall(rf'until={each}" aria-label="[^:]+: ([^"]+)"', page)[0] for each in day]
+
+    page = await alice.page(f"/memory/timeline?month={first:%Y-%m}")
+    assert (counts(page), "4 things were learnt in this month" in page) == (["1", "2", "1"], True)
+    monkeypatch.setattr(own_memory, "MAX_READ", 2)
+    page = await alice.page(f"/memory/timeline?month={first:%Y-%m}")
+    assert counts(page) == ["not counted", "1+", "1"]
+    for told in ("At least 2 things were learnt in this month", "Counted are the latest 2 memories of this month"):
+        assert told in page
+    assert "zqone" in await alice.page(f"/memory/timeline?since={day[0]}&until={day[0]}")
+    found = (await client.get("/v1/memory/days", headers=bearer(await key_of(harness, "alice")))).json()["items"]
+    assert [sum(each["shelves"].values()) for each in found] == [1, 2, 1], "the API counts all"
 
 
 async def test_only_the_version_that_was_shown_is_changed(harness: AppHarness, alice: Person) -> None:

@@ -16,6 +16,7 @@ from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer, is_script
 from bot.web.shapes.entries import purge_at
 from composer.entries import listing
+from composer.people import own_memory
 from composer.people.own_memory import (
     MAX_MAPPED,
     SHELVES,
@@ -62,10 +63,11 @@ class ShownItem:
 @dataclass(frozen=True, slots=True)
 class Bar:
     """A day of the timeline: how much of each shelf was learnt on it, as parts of the height of a bar (0 to 100) from
-    the bottom up."""
+    the bottom up. `is_whole`: all of the day was counted."""
 
     day: date
     count: int
+    is_whole: bool
     parts: Sequence[tuple[str, float, float]]
 
 
@@ -111,19 +113,22 @@ async def show_timeline(
         whole = replace(wanted, since=first.isoformat(), until=last.isoformat())
         wanted = wanted if whole.since <= wanted.since <= wanted.until <= whole.until else whole
         values = await _list(viewer, reading, wanted)
-        chosen = await _filter(viewer, reading, whole)
+        chosen = await _filter(viewer, reading, whole, own_memory.MAX_READ)
         days = await own_days(reading.tx, reading.owned, chosen, reading.chrome.zone, viewer.call.now)
     if is_script(request):
         return page(request, "parts/memory_rows.html", viewer.language, **values)
-    most = max((sum(counts.values()) for counts in days.values()), default=0)
-    bars = [_bar(each, days.get(each, {}), most) for each in (first + timedelta(days=n) for n in range(last.day))]
+    counts, since = days.counts, None if days.since is None else days.since.astimezone(reading.chrome.zone).date()
+    most = max((sum(each.values()) for each in counts.values()), default=0)
+    shown_days = [first + timedelta(days=n) for n in range(last.day)]
+    bars = [_bar(each, counts.get(each, {}), most, since) for each in shown_days]
     values |= {
         "bars": bars,
         "first": first,
         "total": sum(each.count for each in bars),
+        "since": since,
         "before": _month_after(first - timedelta(days=40)),
         "after": _month_after(first) if last < today else None,
-        "shelf_counts": {shelf: sum(counts.get(shelf, 0) for counts in days.values()) for shelf in (*SHELVES, WAITING)},
+        "shelf_counts": {shelf: sum(each.get(shelf, 0) for each in counts.values()) for shelf in (*SHELVES, WAITING)},
     }
     return page(request, "memory_timeline.html", viewer.language, **values)
 
@@ -206,11 +211,11 @@ async def _teams(reading: Reading) -> Sequence[Team]:
     return await reading.tx.teams.find_for(reading.access.users) if may_see_teams(reading.access) else ()
 
 
-async def _filter(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> OwnFilter:
+async def _filter(viewer: Viewer, reading: Reading, wanted: WantedMemory, most: int | None = None) -> OwnFilter:
     return await own_filter(
         reading.tx,
         reading.owned,
-        wanted.filter(reading.chrome.zone),
+        replace(wanted.filter(reading.chrome.zone), order=Order.NEWEST, most=most),
         viewer.call.now,
         reading.presence,
         place=wanted.place or None,
@@ -220,9 +225,18 @@ async def _filter(viewer: Viewer, reading: Reading, wanted: WantedMemory) -> Own
 
 async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory, *, with_totals: bool = False) -> dict[str, Any]:
     now = viewer.call.now
-    chosen = await _filter(viewer, reading, wanted)
-    tx, owned, presence = reading.tx, reading.owned, reading.presence
-    found = await own_items(tx, owned, chosen, wanted.cursor, PAGE_ITEMS, now, presence, with_totals=with_totals)
+    found = await own_items(
+        reading.tx,
+        reading.owned,
+        replace(wanted.filter(reading.chrome.zone), most=own_memory.MAX_READ),
+        wanted.cursor,
+        PAGE_ITEMS,
+        now,
+        reading.presence,
+        place=wanted.place or None,
+        project=wanted.project or None,
+        with_totals=with_totals,
+    )
     dates = Dates(viewer.language, reading.chrome.zone, now)
     return {
         "chrome": reading.chrome,
@@ -251,14 +265,14 @@ def _by_day(found: OwnItems, dates: Dates, order: Order) -> list[tuple[str, list
     return [(day, list(items)) for day, items in groupby(found.items, day)]
 
 
-def _bar(day: date, counts: Any, most: int) -> Bar:
+def _bar(day: date, counts: Any, most: int, since: date | None) -> Bar:
     parts, bottom = [], 0.0
     for shelf in (*SHELVES, WAITING):
         height = 100 * counts.get(shelf, 0) / most if most else 0
         if height:
             bottom += height
             parts.append((shelf, round(100 - bottom, 2), round(height, 2)))
-    return Bar(day, sum(counts.values()), parts)
+    return Bar(day, sum(counts.values()), since is None or day > since, parts)
 
 
 def _point(item: MappedItem, group: str) -> Point:

@@ -214,8 +214,8 @@ async def list_memory(
 ) -> Response:
     """All that is remembered of the person, wherever it is filed: in entries, rooms, DMs and sessions."""
     async with _own(call) as (tx, access, owned, presence):
-        wanted = await _filter(tx, owned, asked, call.now, presence, sort)
-        found = await own_items(tx, owned, wanted, cursor, limit, call.now, presence)
+        wanted, place, project = replace(asked.filter, order=sort), asked.place, asked.project
+        found = await own_items(tx, owned, wanted, cursor, limit, call.now, presence, place=place, project=project)
         named = {*(wanted.origins or ())} - {each.item.origin for each in found.items} - NO_TOOLS
         await require_known(tx, access, named, call.now)
     items = [item_values(each, access) for each in found.items]
@@ -243,7 +243,7 @@ async def memory_days(
     async with _own(call) as (tx, _, owned, presence):
         wanted = await _filter(tx, owned, asked, call.now, presence)
         days = await own_days(tx, owned, wanted, _zone(zone), call.now)
-    return json_answer({"items": [{"day": day, "shelves": dict(counts)} for day, counts in days.items()]})
+    return json_answer({"items": [{"day": day, "shelves": dict(counts)} for day, counts in days.counts.items()]})
 
 
 @router.get("/map", summary="Map one's memory", response_model=MemoryMap, responses=documented(400, 401, 403, 422))
@@ -328,16 +328,8 @@ def _zone(name: str | None) -> tzinfo:
     return found
 
 
-async def _filter(
-    tx: Transaction,
-    owned: Owned,
-    asked: _WantedItems,
-    now: datetime,
-    presence: Presence,
-    order: Order = Order.NEWEST,
-) -> OwnFilter:
-    wanted = replace(asked.filter, order=order)
-    return await own_filter(tx, owned, wanted, now, presence, place=asked.place, project=asked.project)
+async def _filter(tx: Transaction, owned: Owned, asked: _WantedItems, now: datetime, presence: Presence) -> OwnFilter:
+    return await own_filter(tx, owned, asked.filter, now, presence, place=asked.place, project=asked.project)
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """Query plans: with known table sizes, a reading statement is planned once per connection and gives the same rows."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 import asyncpg
@@ -9,6 +10,7 @@ import pytest
 from bot.script.places import incoming, place_of
 from composer.model import user_id
 from composer.ports.database import Mode
+from composer.repositories.ordering import Order
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
@@ -131,14 +133,22 @@ async def test_the_latest_of_a_persons_memories_are_read_without_the_others(sett
                 before = await connection_of(tx).fetchval(FETCHED)
                 assert len(await tx.own_data.memory(own, wanted, 5, harness.clock.now())) == 5
                 assert await connection_of(tx).fetchval(FETCHED) - before < 10
-        nothing, now = OwnFilter(words=("zzz",)), harness.clock.now()
+        nothing, now = OwnFilter(words=("zzz",), most=6), harness.clock.now()
         async with harness.app.database.transaction(at.tenant_id, "read") as tx:
             before = await connection_of(tx).fetchval(FETCHED)
-            assert await tx.own_data.memory(own, nothing, 5, now, most=6) == []
-            assert await tx.own_data.read_to(own, nothing, 6) is not None
+            assert await tx.own_data.memory(own, nothing, 5, now) == []
+            assert await tx.own_data.read_to(own, nothing) is not None
             assert {each.count for each in await tx.own_data.labels(own, 9, now, most=6)} == {6, 1}
             assert await connection_of(tx).fetchval(FETCHED) - before < 30
-            assert await tx.own_data.read_to(own, nothing, 41) is None
+            assert await tx.own_data.read_to(own, replace(nothing, most=41)) is None
+        for order in Order:
+            some = OwnFilter(order=order, most=6)
+            async with harness.app.database.transaction(at.tenant_id, "read") as tx:
+                before = await connection_of(tx).fetchval(FETCHED)
+                assert len(await tx.own_data.memory(own, some, 5, now)) == 5
+                assert len(await tx.own_data.namespaces(own, some, now)) == 1
+                assert [each.count for each in await tx.own_data.times(own, some, now)] == [6, 0]
+                assert await connection_of(tx).fetchval(FETCHED) - before < 30, order
 
 
 async def analysed_rows(settings: Settings) -> dict[str, float]:
