@@ -392,6 +392,13 @@ def readable_rooms(access: "EntryAccess", rooms: Iterable[JoinedRoom], trust: Tr
     return Readable(access.tenant_id, namespaces, (), visibilities, (), BOT_VENDOR, _SEAL)
 
 
+def readable_places(access: "EntryAccess") -> Readable:
+    """A Readable of what is shared with the teams and written for the projects, isolated ones too, that a person may
+    look into on a page of theirs."""
+    projects = [each.id for each in access.projects if readable_project(access, each.id) is not None]
+    return _entries(access, map(project_namespace, projects), map(team_namespace, access.teams))
+
+
 class StoredPlace(Protocol):
     """Where something was said. `room_id` is the room of a room or thread, and of a DM or session its own id."""
 

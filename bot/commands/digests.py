@@ -10,11 +10,9 @@ from bot.commands.access import access_context
 from bot.commands.command import PREFIX, ROOM_PLACES, Call, Case, Command, CommandAnswer
 from composer.errors import BadInput
 from composer.model import RecordingPolicy
-from composer.repositories.digests import Digest, DigestPeriod
+from composer.repositories.digests import DigestPeriod
 from composer.rights.table import Act
-from composer.turn.scheduled.digests import digest_times
-
-DEFAULT_HOUR: Final = 9
+from composer.turn.scheduled.digests import DEFAULT_HOUR, set_digest
 
 
 class DigestMode(StrEnum):
@@ -45,12 +43,10 @@ async def _digest(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         name = (await access_context(tx, call)).conversation.name
         stores = (await tx.conversations.lock([call.room]))[call.room].recording is not RecordingPolicy.OFF
-        if mode is DigestMode.OFF:
-            await tx.digests.end(call.room)
-        elif mode is not None:
-            times = digest_times(DigestPeriod(mode), DEFAULT_HOUR if hour is None else hour)
-            due_at = times.after(call.now, call.app.settings.zone_of(call.workspace.tenant))
-            await tx.digests.set(Digest(call.room, DigestPeriod(mode), times.at.hour, due_at))
+        if mode is not None:
+            period = None if mode is DigestMode.OFF else DigestPeriod(mode)
+            zone = call.app.settings.zone_of(call.workspace.tenant)
+            await set_digest(tx, call.room, period, DEFAULT_HOUR if hour is None else hour, call.now, zone)
         digest = await tx.digests.get(call.room)
     if digest is None:
         return CommandAnswer(f"No digest is posted in #{name}. To get one: {PREFIX} digest daily")

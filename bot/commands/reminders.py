@@ -7,7 +7,7 @@ from bot.commands import parameters
 from bot.commands.access import access_context, require_unopened
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from composer import visibility
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import Refused
 from composer.memory.reminding import (
     MAX_REMINDER_AHEAD,
     MAX_REMINDER_CHARS,
@@ -18,7 +18,7 @@ from composer.memory.reminding import (
     where_phrase,
 )
 from composer.model import Agent, ConversationKind, derived_id
-from composer.people.places import named, room_ids
+from composer.people.own_reminders import cancel_reminder, own_reminders
 from composer.repositories.reminders import Reminder
 from composer.rights.table import Act
 from composer.text.cleaning import clean_line, shorten
@@ -106,34 +106,22 @@ def _agent(call: Call) -> Agent:
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, "read") as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        reminders = await tx.reminders.open(owned)
-        namespaces = {reminder.namespace for reminder in reminders}
-        joined = await tx.conversations.joined_ids(owned.users, call.presence)
-        places = await tx.own_data.places(owned, room_ids(namespaces), joined)
-        projects = await tx.own_data.projects(owned)
-    if not reminders:
+        found = await own_reminders(tx, owned, call.presence)
+    if not found:
         return CommandAnswer(f"You have no reminders. To add one: {PREFIX} remind me in 20 minutes stretch")
-    names = {namespace: named(namespace, places, projects, owned.users).name for namespace in namespaces}
     lines = [
-        f"{each.id.hex[:SHORT_ID_CHARS]}  {_when(call, each)}, in {names[each.namespace]}: "
-        + shorten(each.text, MAX_REMINDER_SHOWN_CHARS)
-        for each in reminders
+        f"{each.reminder.id.hex[:SHORT_ID_CHARS]}  {_when(call, each.reminder)}, in {each.place.name}: "
+        + shorten(each.reminder.text, MAX_REMINDER_SHOWN_CHARS)
+        for each in found
     ]
     return CommandAnswer("\n".join((*lines, f"To cancel one: {PREFIX} remind cancel ID")))
 
 
 async def _cancel(call: Call) -> CommandAnswer:
-    beginning = call.arguments[_ID]
     async with call.changing() as tx:
-        found = await tx.reminders.open(visibility.owned_by(await access_context(tx, call)), beginning)
-        if not found:
-            raise NotFound(
-                f"There is no reminder '{beginning}' of yours; {PREFIX} remind list shows those that you have."
-            )
-        if len(found) > 1:
-            raise BadInput(f"Several of yours begin with '{beginning}'; write more of the id: {found[0].id.hex}")
-        await tx.reminders.end([found[0].id])
-    return CommandAnswer(f"Cancelled: {shorten(found[0].text, MAX_REMINDER_SHOWN_CHARS)}")
+        owned = visibility.owned_by(await access_context(tx, call))
+        ended = await cancel_reminder(tx, owned, call.arguments[_ID], listed_by=f"{PREFIX} remind list")
+    return CommandAnswer(f"Cancelled: {shorten(ended.text, MAX_REMINDER_SHOWN_CHARS)}")
 
 
 def _when(call: Call, reminder: Reminder) -> str:

@@ -33,6 +33,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
     "ChosenChannels": {"channels": ["C0123456789"]},
     "DecisionUpdate": {"state": "current"},
+    "DigestUpdate": {"period": "weekly", "hour": 9},
     "DmRoomsUpdate": {"account": _ID, "on": True},
     "EntryDocument": {"format": "nexus-entries", "version": 1, "entries": [{"content": "We deploy on Fridays."}]},
     "EntryUpdate": {"tags": ["ops", "release"]},

@@ -211,15 +211,16 @@ class GatewayMemory:
     async def for_turn(
         self, reader: EntryReader, turn: GatewayTurn, *, record: bool, search: bool = True
     ) -> TurnMemory:
-        """The memory for a request of a turn; nothing where the person has switched recall off. `record`: store what
-        was given, since functions are offered and further requests of the turn may come. `search` False: only the
+        """The memory for a request of a turn; nothing where the person has switched recall off. What was given is
+        stored; `record`: also that it was nothing, since functions are offered and further requests of the turn may
+        come. `search` False: only the
         standing part. Raises NotFound for a user who does not exist, and Unavailable."""
         key = TurnKey(reader.user, reader.vendor, turn.digest)
         try:
             found = await self._standing(reader, None if turn.is_new else key)
             if found.injected is not None:
                 return await self._again(reader, turn, found)
-            return await self._first(reader, turn, found, key if record else None, search=search)
+            return await self._first(reader, turn, found, key, record=record, search=search)
         except Refused:
             return TurnMemory(refused=True)
 
@@ -257,13 +258,13 @@ class GatewayMemory:
         return replace((await self._not_erased(reader, parts)).memory, begun_at=found.injected.at)
 
     async def _first(
-        self, reader: EntryReader, turn: GatewayTurn, found: _Standing, keep: TurnKey | None, *, search: bool
+        self, reader: EntryReader, turn: GatewayTurn, found: _Standing, key: TurnKey, *, record: bool, search: bool
     ) -> TurnMemory:
         parts = found.fitting()
         if search:
             recalled = await self._recalled(reader, turn, found, parts)
             parts = replace(parts, recalled=recalled)
-        left = await self._not_erased(reader, parts, keep)
+        left = await self._not_erased(reader, parts, key if record or parts.ids else None)
         return replace(left.memory, searched=search, has_found=bool(parts.recalled))
 
     async def _not_erased(self, reader: EntryReader, parts: _Parts, keep: TurnKey | None = None) -> _Parts:

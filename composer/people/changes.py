@@ -10,19 +10,28 @@ from typing import Final
 
 from composer.model import Visibility
 
-CHANGED: Final = "changed"  # the first word of such a notice (the function note_changed of the database)
+CHANGED: Final = (
+    "changed"  # the first word of such a notice (the functions note_changed and note_shown of the database)
+)
 MAX_HEARD: Final = 1_000  # changes that a listener has not asked for yet; of more, the earliest are not told
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that was written, moved or erased: its access tag, before or after that."""
+    """A row of a `table` that was written, moved or erased: its access tag, before or after that. `tenant_id` None: of
+    the installation."""
 
-    tenant_id: uuid.UUID
+    tenant_id: uuid.UUID | None
     namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
+    table: str
     vendors: tuple[str, ...] = ("*",)
+
+    @property
+    def place(self) -> str:
+        """The id of the room, team or project that it is in, or of whom it is."""
+        return self.namespace.partition(":")[2].partition(".")[0]
 
 
 class Heard:
@@ -35,7 +44,7 @@ class Heard:
 
     def add(self, change: Change) -> None:
         """Note a change."""
-        if change.tenant_id != self.tenant:
+        if change.tenant_id not in (None, self.tenant):
             return
         self._changes[change] = None
         if len(self._changes) > MAX_HEARD:
@@ -50,6 +59,10 @@ class Heard:
         return found
 
 
+def _id(text: str) -> uuid.UUID | None:
+    return None if text == "-" else uuid.UUID(text)
+
+
 class ChangesHub:
     """Passes on what the database says to every process."""
 
@@ -58,9 +71,8 @@ class ChangesHub:
 
     def on_notice(self, notice: str) -> None:
         """A transaction was stored that changed something."""
-        _, tenant, visibility, user, namespace = notice.split(" ", 4)
-        owner = None if user == "-" else uuid.UUID(user)
-        change = Change(uuid.UUID(tenant), namespace, Visibility(visibility), owner)
+        _, tenant, visibility, user, namespace, table = notice.split(" ")
+        change = Change(_id(tenant), namespace, Visibility(visibility), _id(user), table)
         for listener in self._listeners:
             listener.add(change)
 

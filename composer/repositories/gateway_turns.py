@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer.ports.database import Statements
+from composer.visibility import Owned
 
 TURN_LIFETIME: Final = timedelta(hours=6)  # a tool loop that lasts longer gets what is recalled then
 MAX_TURNS: Final = 200  # of one user; the oldest go
@@ -29,6 +30,18 @@ class Injected:
     standing: tuple[uuid.UUID, ...] = ()
     recalled: tuple[uuid.UUID, ...] = ()
     at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAct:
+    """What the gateway did for a tool of a person (`vendor`; EVERY_VENDOR or `gateway`: their own key). It put these
+    ids into a request, or (`is_said`) it learns from a message; `learnt_at`: when it did, None while that waits."""
+
+    vendor: str
+    at: datetime
+    injected: Injected
+    is_said: bool
+    learnt_at: datetime | None
 
 
 class GatewayTurns:
@@ -58,3 +71,17 @@ class GatewayTurns:
         if row is None:
             return None
         return Injected(tuple(row["standing"]), tuple(row["recalled"]), row["created_at"])
+
+    async def latest(self, owned: Owned, limit: int) -> list[GatewayAct]:
+        """What the gateway did lately for the tools of a person, newest first."""
+        rows = await self._sql.fetch("gateway_log", user_ids=list(owned.users), limit=limit)
+        return [
+            GatewayAct(
+                row["vendor"],
+                row["at"],
+                Injected(tuple(row["standing"]), tuple(row["recalled"])),
+                row["is_said"],
+                row["learnt_at"],
+            )
+            for row in rows
+        ]

@@ -19,6 +19,17 @@ SET standing = excluded.standing, recalled = excluded.recalled, created_at = exc
 SELECT standing, recalled, created_at FROM gateway_turns
 WHERE tenant_id = :tenant_id AND user_id = :user_id AND vendor = :vendor AND digest = :digest AND created_at > :since
 
+-- name: gateway_log
+-- List what the gateway did lately for a person's tools, newest first: requests that it put memory into, by ids, and messages
+-- that it learns from (`is_said`), with when it did; NULL: they wait.
+SELECT vendor, created_at AS at, standing, recalled, false AS is_said, NULL::timestamptz AS learnt_at
+FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+UNION ALL
+SELECT vendor, said_at, '{}', '{}', true, learnt_at
+FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY at DESC, is_said
+LIMIT :limit
+
 -- name: gateway_exchange_put
 -- Store an exchange to learn from, once; not of who has opted out. Where its user has forgotten something since they asked, it
 -- is stored without its text, as one that was learnt from.

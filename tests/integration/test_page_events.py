@@ -1,24 +1,27 @@
 """Open pages are told that something of theirs has changed: soon, of nothing of others, and nothing but that."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, cast
 
 import httpx2
 import pytest
 from structlog.testing import capture_logs
 
+from bot.console import schedule
 from bot.web import app as web
+from bot.web import watching as streams
 from bot.web.app import web_app
 from bot.web.event_stream import HEARTBEAT
 from bot.web.metrics import Metrics
-from bot.web.pages import events
-from bot.web.pages.events import CHANGED_EVENT, LATER, RECONNECT
+from bot.web.pages.events import RECONNECT
+from bot.web.watching import CHANGED_EVENT, LATER
 from composer.model import Trust
 from composer.tasks.shares import Places
 from composer.visibility import Grants
-from tests.support.api import bearer, cookie_of, key_of
+from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import OWN, Person
@@ -31,7 +34,7 @@ WRITING: Final = OF_TOOL | {Grants.WRITE_PROJECTS}
 
 @pytest.fixture
 async def client(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
-    monkeypatch.setattr(events, "PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "PAUSE_SECONDS", 0.02)
     served = web_app(harness.app, Metrics([]), {}, None)
     async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
         yield client
@@ -109,7 +112,7 @@ async def test_what_others_change_moves_no_sign_of_life(
     harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much others change, and whenever: the stream's own clock says when it beats."""
-    monkeypatch.setattr(events, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(streams, "SILENT_SECONDS", 0.3)
     alice, hub = Person(client, await cookie_of(harness, "alice")), Hub(harness)
     await alice.page("/memory")
     async with watching(alice, "memory") as hers:
@@ -120,6 +123,150 @@ async def test_what_others_change_moves_no_sign_of_life(
 
         await until(bob_writes)
         assert hers.changes == 0
+
+
+async def made(person: Person, path: str, **body: object) -> dict[str, Any]:
+    """What the API makes for somebody who is signed in."""
+    answer = await person.client.post(path, json=body, headers=OWN | person._cookie())
+    assert answer.status_code < 300, answer.text
+    return cast(dict[str, Any], answer.json() if answer.content else {})
+
+
+async def test_rooms_and_projects_tell_who_is_in_them_and_nobody_else(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    vault: dict[str, Any] = {"room": "vault", "private": True}
+    for name in ("alice", "bob"):
+        await harness.say(name, "good morning", **vault)
+    await harness.say("carol", "good morning", **ROOM)
+    people = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
+    alice, bob, carol = people
+    [room] = (await alice.get("/v1/rooms")).json()["items"]
+    async with (
+        watching(bob, "rooms") as listed,
+        watching(bob, f"rooms&of={room['id']}") as opened,
+        watching(bob, f"rooms&of={uuid.uuid4()}") as another,
+        watching(carol, "rooms") as outside,
+        watching(carol, f"rooms&of={room['id']}") as guessed,
+        watching(bob, "memory") as own,
+    ):
+        for command in ("fact set zqday Monday --yes", "landmark add we use zqheron", "remember zqheron flies"):
+            await harness.command("alice", f"/nexus {command}", **vault)
+            await listed.is_told()
+            await opened.is_told()
+        project = (await made(alice, "/v1/projects", name="apollo"))["id"]
+        await harness.command("alice", "/nexus project assign apollo --yes", **vault)
+        await opened.is_told()
+        headers = OWN | alice._cookie()
+        await client.put(
+            f"/v1/projects/{project}/members/{await id_of(harness, 'bob')}", json={"role": "read"}, headers=headers
+        )
+        await listed.is_told()
+        await made(bob, f"/v1/projects/{project}/accept?role=read")
+        await listed.is_told()
+        assert (outside.changes, guessed.changes, another.changes) == (0, 0, 0)
+        assert own.changes == 0, "what is in a room is none of one's own"
+        await all_is_heard(alice)
+        async with watching(bob, f"rooms&of={project}") as his, watching(bob, "rooms") as again:
+            await client.put(
+                f"/v1/projects/{project}/members/{await id_of(harness, 'carol')}",
+                json={"role": "read"},
+                headers=headers,
+            )
+            await outside.is_told()  # carol is invited
+            await all_is_heard(alice)
+            assert (his.changes, again.changes) == (0, 0), "whom admins invite is shown to admins"
+            await made(carol, f"/v1/projects/{project}/accept?role=read")
+            await his.is_told()
+
+
+async def test_a_team_tells_its_members_and_of_invitations_its_admins(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    for name in ("alice", "bob", "carol"):
+        await harness.say(name, "good morning", **ROOM)
+    alice, bob, carol = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
+    team = (await made(alice, "/v1/teams", name="Ops"))["id"]
+    async with watching(bob, "team") as his, watching(carol, "team") as hers, watching(alice, f"team&of={team}") as led:
+        await made(alice, f"/v1/teams/{team}/invites", user=await id_of(harness, "bob"))
+        await his.is_told()
+        await led.is_told()
+        await made(bob, f"/v1/teams/{team}/accept")
+        await his.is_told()
+        await led.is_told()
+        assert hers.changes == 0
+        await all_is_heard(alice)
+        async with watching(bob, "team") as again:
+            await made(alice, f"/v1/teams/{team}/invites", user=await id_of(harness, "carol"))
+            await hers.is_told()
+            await led.is_told()
+            await all_is_heard(alice)
+            assert again.changes == 0, "whom admins invite is shown to admins"
+        entry = (await made(bob, "/v1/entries", content="zqheron"))["id"]
+        await client.put(f"/v1/entries/{entry}/team", json={"team": team}, headers=OWN | bob._cookie())
+        await led.is_told()
+        await client.patch(f"/v1/teams/{team}", json={"name": "Crew"}, headers=OWN | alice._cookie())
+        await his.is_told()
+        await led.is_told()
+
+
+async def test_conversations_tools_and_admin_tell_those_whose_they_are(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    for name in ("alice", "bob", "carol"):
+        await harness.say(name, "good morning", **ROOM)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        for name in ("alice", "bob"):
+            await tx.people.set_admin(uuid.UUID(await id_of(harness, name)), True)
+    alice, bob, carol = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
+    async with (
+        watching(alice, "ask") as asks,
+        watching(bob, "ask") as his_asks,
+        watching(alice, "tools") as tools,
+        watching(bob, "tools") as his_tools,
+        watching(bob, "admin") as admin,
+        watching(carol, "admin") as no_admin,
+    ):
+        await made(alice, "/v1/chat", content="hello", session="plans")
+        await asks.is_told()
+        key = (await made(alice, "/v1/keys", vendor="claude"))["id"]
+        await tools.is_told()
+        await client.delete(f"/v1/keys/{key}", headers=OWN | alice._cookie())
+        await tools.is_told()
+        invited = (await made(alice, "/v1/admin/invitations", name="Dana"))["id"]
+        await admin.is_told()
+        await client.delete(f"/v1/admin/invitations/{invited}", headers=OWN | alice._cookie())
+        await admin.is_told()
+        user = await id_of(harness, "carol")
+        await client.patch(f"/v1/admin/users/{user}", json={"disabled": True}, headers=OWN | alice._cookie())
+        await admin.is_told()
+        harness.clock.tick(7.5)
+        await schedule.run(harness.app, "trash", harness.app.clock.now())
+        await admin.is_told()
+        assert (his_asks.changes, his_tools.changes, no_admin.changes) == (0, 0, 0)
+
+
+async def test_a_run_of_the_schedule_tells_no_page(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(uuid.UUID(await id_of(harness, "alice")), True)
+    alice = Person(client, await cookie_of(harness, "alice"))
+    async with watching(alice, "admin") as admin, watching(alice, "memory") as own:
+        at = harness.app.clock.now().replace(second=0, microsecond=0)
+        await schedule.run(harness.app, "trash", at)
+        await Hub(harness).write("alice", "zqvault")
+        await own.is_told()
+        assert admin.changes == 0
+
+
+async def all_is_heard(person: Person) -> None:
+    """Wait until this process has heard of all that was changed until now: notices come in their order."""
+    async with watching(person, "memory") as own:
+        await made(person, "/v1/entries", content=f"zq{uuid.uuid4().hex}")
+        await own.is_told()
+
+
+async def id_of(harness: AppHarness, name: str) -> str:
+    return str((await person(harness, name)).id)
 
 
 async def test_two_admins_of_a_project_see_each_other_decide(harness: AppHarness, client: httpx2.AsyncClient) -> None:
@@ -196,3 +343,31 @@ async def test_a_page_too_many_is_told_to_ask_later(harness: AppHarness, monkeyp
                 async with watching(bob, "memory") as his:
                     assert his.text == RECONNECT
     assert "web.failed" not in {line["event"] for line in logs}
+
+
+async def test_the_same_is_told_over_the_api_for_as_long_as_it_is_asked_for(
+    harness: AppHarness, client: httpx2.AsyncClient
+) -> None:
+    await harness.say("alice", "good morning", **ROOM)
+    alice, reader = bearer(await key_of(harness, "alice")), ["entries:read"]
+
+    async def asked(page: str, headers: dict[str, str], seconds: int = 0) -> httpx2.Response:
+        return await client.get("/v1/events", params={"page": page, "seconds": seconds}, headers=headers)
+
+    assert (await asked("memory", alice)).text == HEARTBEAT.decode()
+    told = b""
+    async with client.stream("GET", "/v1/events?page=memory&seconds=600", headers=alice) as answer:
+        async for part in answer.aiter_bytes():
+            told += part
+            if CHANGED_EVENT in told:
+                break
+            await Hub(harness).write("alice", "zqvault")
+    assert told.replace(CHANGED_EVENT, b"").replace(HEARTBEAT, b"") == b""
+    browser = OWN | Person(client, await cookie_of(harness, "alice"))._cookie()
+    for page in ("rooms", "team", "waiting"):
+        assert (await asked(page, alice)).status_code == 403, "no key opens a room"
+        assert (await asked(page, browser)).status_code == 200
+    assert (await asked("admin", browser)).status_code == 403
+    assert (await asked("memory", bearer(await key_of(harness, "alice", permissions=reader)))).status_code == 403
+    assert (await asked("memory", bearer(await key_of(harness, "alice", "claude")))).status_code == 403
+    assert (await asked("memory", alice, 601)).status_code == 422

@@ -78,6 +78,7 @@ IDS: Final = {
     "/v1/admin/imports/": "import",
     "/v1/admin/orphans/": "project",
     "/v1/waiting/": "landmark",
+    "/v1/reminders/": "reminder",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
 NOBODYS: Final = {"name"}  # a tag
@@ -87,6 +88,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
     "/v1/waiting/{id}": {"act": "accept"},
+    "/v1/rooms/{id}/digest": {"period": "daily"},
     "/v1/rooms/{id}/landmarks/{landmark}": {"state": "current"},
     "/v1/projects/{id}/landmarks/{landmark}": {"state": "current"},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
@@ -140,6 +142,8 @@ def _fitting(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") ->
             return "2026-05-04"
         case {"type": "boolean"}:
             return True
+        case {"type": "integer", "minimum": least}:
+            return least
         case {"type": "object"}:
             fields = schema.get("properties", {})
             return {each: _fitting(fields[each], schemas, each) for each in schema.get("required", ())}
@@ -345,7 +349,16 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         login = LoginEntry(uuid.uuid4(), uuid.UUID(user), "https://login.example", "alice", harness.clock.now(), None)
         await tx.openid_logins.connect(login, b"digest")
-    things = {"entry": entry, "team": team, "turn": turn["turn"], "session": "plans", "user": user}
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    reminder = (await client.get("/v1/reminders", headers=alice)).json()["items"][0]["id"]
+    things = {
+        "entry": entry,
+        "team": team,
+        "reminder": reminder,
+        "turn": turn["turn"],
+        "session": "plans",
+        "user": user,
+    }
     things |= {"project": project, "invitation": str(uuid.uuid4())}
     return {**things, "key": key, "web session": browser, "login": str(login.id)}
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web.oauth.metadata import resource_of
+from bot.web.connecting import addresses_for, guides
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import LOGIN, PageRouter, SignedIn, Viewer
 from composer.errors import NotFound
@@ -104,7 +104,8 @@ async def make_key(
         secret = secrets.token_bytes(SECRET_BYTES)
         made = await own_credentials.create_own_key(tx, call.principal, wanted, secret, call.now)
         [shown] = await _of_keys(viewer, tx, access, [made.entry])
-    return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown)
+    lines = guides(addresses_for(call.app.settings, viewer.principal.tenant), made.text)
+    return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown, guides=lines)
 
 
 @router.post("/browser")
@@ -223,9 +224,6 @@ def _in_order(permissions: Collection[str]) -> list[str]:
 
 
 def _shown(request: Request, viewer: Viewer, template: str, chrome: Any, **values: Any) -> Response:
-    """A page with the address by which people reach Nexus."""
-    settings = viewer.call.app.settings
-    address = settings.web_address
-    values |= {"address": address, "mcp": resource_of(address), "has_oauth": settings.public_url is not None}
-    values["has_gateway"] = settings.upstream_of(viewer.principal.tenant) is not None
-    return page(request, template, viewer.language, chrome=chrome, now=viewer.call.now, **values)
+    """A page with the addresses by which people and tools reach Nexus."""
+    at = addresses_for(viewer.call.app.settings, viewer.principal.tenant)
+    return page(request, template, viewer.language, chrome=chrome, now=viewer.call.now, at=at, **values)

@@ -9,9 +9,9 @@ from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from bot.web.call import ONCE, ApiCall, Calling
+from bot.web.call import IS_REPLAYED, ONCE, ApiCall, Calling
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -25,14 +25,17 @@ from bot.web.shapes.remembered import (
     decision_list,
     fact_list,
 )
-from bot.web.shapes.values import Flag
+from bot.web.shapes.values import Count, Flag
 from composer.errors import Refused
 from composer.people import decisions, remembered, rooms
 from composer.people.credentials.principal import Source
 from composer.people.rooms import RoomOfPerson
 from composer.people.rooms_in_dms import DmRooms, dm_rooms, set_dm_rooms
 from composer.repositories.database import Transaction
+from composer.repositories.digests import Digest, DigestPeriod
+from composer.rights.table import Act, judge
 from composer.text.moments import known_day, moment
+from composer.turn.scheduled.digests import DEFAULT_HOUR, set_digest
 from composer.visibility import EntryAccess, Readable
 
 NO_KEY: Final = "Rooms are for the person who is signed in in a browser: no key opens one."
@@ -110,6 +113,22 @@ class RoomMessageList(BaseModel):
     """Messages, oldest first."""
 
     items: list[RoomMessage]
+
+
+class DigestResponse(BaseModel):
+    """The summary that is posted to a room: of the day before, or of the week before on Mondays, at an `hour` of the
+    workspace's time zone, and next at `next_at`. Null where none is."""
+
+    period: DigestPeriod | None
+    hour: Annotated[int, Field(ge=0, le=23)] | None
+    next_at: datetime | None
+
+
+class DigestUpdate(RequestBody):
+    """How often a summary is to be posted, null: never, and at which hour of the workspace's time zone."""
+
+    period: DigestPeriod | None
+    hour: Annotated[Count, Field(ge=0, le=23)] = DEFAULT_HOUR
 
 
 class DmRoomsResponse(BaseModel):
@@ -275,6 +294,45 @@ async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Respons
     return json_answer({"items": items})
 
 
+@router.get(
+    "/{id}/digest",
+    summary="Show the digest of a room",
+    response_class=Response,
+    responses={200: {"model": DigestResponse}, **_DONE},
+)
+async def show_room_digest(call: Calling, id: uuid.UUID) -> Response:
+    """Whether a summary of it is posted to it, and when."""
+    async with _reading(call, id) as shown:
+        found = await shown.tx.digests.get(shown.room.id)
+    return json_answer(_digest(found))
+
+
+@router.put(
+    "/{id}/digest",
+    summary="Set the digest of a room",
+    response_class=Response,
+    responses={200: {"model": DigestResponse, "headers": ONCE}, **_DONE, **documented(400, 409, 410)},
+)
+async def set_room_digest(call: Calling, id: uuid.UUID, sent: DigestUpdate) -> Response:
+    """As `/nexus digest` does in the room, for its admins."""
+    require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+
+    async def change(tx: Transaction, access: EntryAccess) -> Digest | None:
+        directory, tenant = call.app.directory, access.tenant_id
+        place = await decisions.in_room(tx, access, id, presence, directory.quarantine(tenant), call.now)
+        judge((Act.SET_DIGEST,), place.facts)
+        await set_digest(tx, id, sent.period, sent.hour, call.now, directory.zone(tenant))
+        return await tx.digests.get(id)
+
+    async def shown(tx: Transaction, access: EntryAccess) -> Digest | None:
+        room, _ = await rooms.room_of(tx, access, id, presence, call.now)
+        return await tx.digests.get(room.id)
+
+    found, repeated = await call.change(change, shown)
+    return json_answer(_digest(found), headers=IS_REPLAYED if repeated else None)
+
+
 @consent.get(
     "",
     summary="Show whether DMs recall rooms",
@@ -321,6 +379,12 @@ def _room(room: RoomOfPerson) -> dict[str, Any]:
         },
         "last_at": room.last_at,
     }
+
+
+def _digest(digest: Digest | None) -> dict[str, Any]:
+    if digest is None:
+        return {"period": None, "hour": None, "next_at": None}
+    return {"period": digest.period, "hour": digest.hour, "next_at": digest.due_at}
 
 
 def _account(account: DmRooms) -> dict[str, Any]:

@@ -373,6 +373,27 @@ class AsyncNexus:
         """GET /v1/people: whom one may invite, by how a word of their name begins."""
         return cast(list[dict[str, Any]], (await self.request("GET", "/v1/people", params={"q": q}))["items"])
 
+    async def agents(self) -> list[dict[str, Any]]:
+        """GET /v1/agents: whom one may ask, with `agent` of a question."""
+        return await self._items("/v1/agents")
+
+    async def connecting(self) -> dict[str, Any]:
+        """GET /v1/connect: the addresses, and what to paste into which tool."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/connect"))
+
+    async def gateway_requests(self, limit: int = 50) -> list[dict[str, Any]]:
+        """GET /v1/gateway/requests: what the gateway put into requests of one's tools, and learns from."""
+        found = await self.request("GET", "/v1/gateway/requests", params={"limit": limit})
+        return cast(list[dict[str, Any]], found["items"])
+
+    async def reminders(self) -> list[dict[str, Any]]:
+        """GET /v1/reminders"""
+        return await self._items("/v1/reminders")
+
+    async def cancel_reminder(self, id: str) -> None:
+        """DELETE /v1/reminders/{id}"""
+        await self.request("DELETE", f"/v1/reminders/{_part(id)}")
+
     async def accept_project(self, project: str, role: str | None = None) -> None:
         """POST /v1/projects/{id}/accept. `role`: the one that was shown; Conflict for another."""
         await self.request("POST", f"/v1/projects/{_part(project)}/accept", params={"role": role})
@@ -571,9 +592,18 @@ class AsyncNexus:
         async for each in self._events("/v1/query/stream", {"question": question, **values}):
             yield each
 
-    async def _events(self, path: str, body: dict[str, Any]) -> AsyncIterator[tuple[str, Any]]:
-        headers = {"Idempotency-Key": uuid.uuid4().hex}
-        async with self._http.stream("POST", path, json=body, headers=headers, timeout=None) as answer:
+    async def changes(self, page: str, seconds: int, **which: Any) -> AsyncIterator[tuple[str, Any]]:
+        """GET /v1/events: ("changed", {}) as soon as something has changed that a page (`memory`, …) shows, for so many
+        seconds. `of`: the id of one room, team or project."""
+        async for each in self._events("/v1/events", params={"page": page, "seconds": seconds, **which}):
+            yield each
+
+    async def _events(
+        self, path: str, body: dict[str, Any] | None = None, params: dict[str, Any] | None = None
+    ) -> AsyncIterator[tuple[str, Any]]:
+        method, headers = ("POST", {"Idempotency-Key": uuid.uuid4().hex}) if params is None else ("GET", {})
+        sent = {"json": body} if params is None else {"params": params}
+        async with self._http.stream(method, path, headers=headers, timeout=None, **sent) as answer:
             if not answer.is_success:
                 await answer.aread()
                 raise _failure(answer)

@@ -20,6 +20,7 @@ from composer.turn.scheduled.posts import Post, store_post
 
 # For summaries that the jobs have not written, since the first look at a period; then what there is is posted.
 MAX_DIGEST_WAIT: Final = timedelta(hours=6)
+DEFAULT_HOUR: Final = 9
 _TIER: Final = {DigestPeriod.DAILY: "day", DigestPeriod.WEEKLY: "week"}
 _MADE_FROM: Final = {DigestPeriod.DAILY: ("day",), DigestPeriod.WEEKLY: ("day", "week")}
 
@@ -27,6 +28,17 @@ _MADE_FROM: Final = {DigestPeriod.DAILY: ("day",), DigestPeriod.WEEKLY: ("day", 
 def digest_times(period: DigestPeriod, hour: int) -> Repeat:
     """When a digest is posted: every day, or every Monday."""
     return Repeat(EVERY_DAY if period is DigestPeriod.DAILY else MONDAY, time(hour))
+
+
+async def set_digest(
+    tx: Transaction, room: uuid.UUID, period: DigestPeriod | None, hour: int, now: datetime, zone: tzinfo
+) -> None:
+    """Let a room's digest be posted at an hour (0 to 23) of the tenant's time zone, instead of the one that it has; for
+    None of no period any more."""
+    if period is None:
+        await tx.digests.end(room)
+        return
+    await tx.digests.set(Digest(room, period, hour, digest_times(period, hour).after(now, zone)))
 
 
 class DueDigests:

@@ -224,6 +224,115 @@ async def test_two_windows_see_each_other_s_changes(harness: AppHarness, windows
     assert (here.faults, there.faults) == ([], [])
 
 
+async def page_of(window: Window, listed: str, name: str) -> str:
+    """The address of a place by its name."""
+    await window.open(listed)
+    return str(await window.tab.locator(f".list.places a:has-text('{name}')").get_attribute("href"))
+
+
+async def test_two_people_see_each_other_s_changes_where_they_work_together(
+    harness: AppHarness, windows: Windows
+) -> None:
+    """On each page that is live one looks on, and the other acts: what is acted on comes by itself."""
+    await filled(harness)
+    for command in ("project member add apollo bob admin",):
+        await harness.command("alice", f"/nexus {command}", **DM)
+    await harness.command("bob", "/nexus project accept apollo", **DM)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        for name in ("alice", "bob"):
+            await tx.people.set_admin((await person(harness, name)).id, True)
+    hers, his = await windows.of("alice"), await windows.of("bob", size=SIZES[1])
+
+    async def looks(path: str) -> None:
+        """Bob has a page open, and its stream has begun."""
+        async with his.tab.expect_request(lambda asked: "/events?" in asked.url):
+            await his.open(path)
+
+    async def sees(words: str, state: str = "visible") -> None:
+        await his.tab.wait_for_selector(f"main >> text={words}", state=state)
+
+    project = await page_of(hers, "/rooms", "apollo")
+    await looks("/rooms")
+    await hers.tab.fill("#new input[name=name]", "zephyr")
+    await hers.tab.click("#new button")
+    zephyr = hers.tab.url.removeprefix(hers.url).partition("?")[0]
+    await harness.command("alice", "/nexus project member add zephyr bob read", **DM)
+    await sees("invites you to project zephyr")
+    await looks(f"{project}?view=decisions")
+    await harness.command("alice", "/nexus project assign apollo --yes", **DM)
+    await harness.command("alice", "/nexus landmark add we ship zqbirch --project --yes", **DM)
+    await sees("we ship zqbirch")
+    await looks(f"{project}?view=facts")
+    await harness.command("alice", "/nexus fact set zqday Monday --project --yes", **DM)
+    await sees("zqday")
+    await looks("/rooms")
+    await hers.open(f"{zephyr}?view=people")
+    await hers.tab.click("button:has-text('Withdraw')")
+    await sees("invites you to project zephyr", "hidden")
+
+    await looks("/team")
+    await hers.open("/team")
+    await hers.tab.fill("#new input[name=name]", "Crew")
+    await hers.tab.click("#new button")
+    team = hers.tab.url.removeprefix(hers.url).partition("?")[0]
+    await hers.open(f"{team}?view=people&q=bob")
+    await hers.tab.click("button:has-text('Invite')")
+    await sees("invites you to the team Crew")
+
+    await looks("/tools")
+    other = await windows.of("bob")
+    await other.open("/tools")
+    await other.tab.fill("#vendor", "zqtool")
+    await other.tab.click("button:has-text('Make a key')")
+    await sees("zqtool")
+
+    await looks("/ask/conversations")
+    await other.open("/ask")
+    await other.tab.fill("#text", "zqbirch or oak?")
+    await other.tab.click(".composer button:has-text('Ask')")
+    await sees("zqbirch or oak")
+    await looks("/ask")
+    await other.open("/ask")
+    await other.tab.fill("#text", "zqpine or fir?")
+    await other.tab.click(".composer button:has-text('Ask')")
+    await his.tab.wait_for_selector("#sessions >> text=zqpine or fir", state="attached")
+
+    await looks("/invitations")
+    await hers.open("/invitations")
+    await hers.tab.fill("input[name=name]", "Zqdana")
+    await hers.tab.click("form button:has-text('link')")
+    await sees("Zqdana")
+    await looks("/admin/people")
+    await harness.say("zqnora", "good morning", room="general")
+    await sees("zqnora")
+    assert (hers.faults, his.faults, other.faults) == ([], [], [])
+
+
+async def test_nothing_is_taken_from_under_who_types_or_reads(harness: AppHarness, windows: Windows) -> None:
+    await filled(harness)
+    window = await windows.of("alice")
+    project = await page_of(window, "/rooms", "apollo")
+
+    async def changed(n: int) -> None:
+        await harness.command("alice", f"/nexus fact set zqday{n} Monday --project --yes", **DM)
+
+    await harness.command("alice", "/nexus project assign apollo --yes", **DM)
+    async with window.tab.expect_request(lambda asked: "/events?" in asked.url):
+        await window.open(f"{project}?view=people")
+    box = window.tab.locator("#shown input[name=q]")
+    await box.fill("bo")
+    await changed(1)
+    await window.tab.wait_for_selector("text=Something has changed: show it")
+    assert await box.input_value() == "bo"
+    assert await box.evaluate("each => each === document.activeElement")
+    await box.evaluate("each => each.blur()")
+    await changed(2)
+    assert await box.input_value() == "bo", "what was typed stays, too, once one looks elsewhere"
+    await window.tab.click("text=Something has changed: show it")
+    await window.tab.wait_for_selector("#shown .chip:has-text('Facts 2')")
+    assert window.faults == []
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
 async def test_what_one_may_open_is_found_by_keyboard_from_any_page(
     harness: AppHarness, windows: Windows, size: tuple[int, int]

@@ -44,6 +44,11 @@ NOT_COUNTED: Final = (
     "/v1/invites",
     "/v1/people",
     "/v1/activity",
+    "/v1/agents",
+    "/v1/connect",
+    "/v1/events",
+    "/v1/gateway/requests",
+    "/v1/reminders",
     "/v1/rooms",  # what is in a room is no entry
     "/v1/waiting",
     "/v1/projects",

@@ -73,32 +73,44 @@
     if (way) way.closest("p").remove();
   });
 
-  // A page in front of somebody asks again when what it shows has changed elsewhere. What one has chosen, or has listed
-  // beyond its first page, is not taken away: then a button says that there is something new.
+  // A page in front of somebody asks again when what it shows has changed elsewhere: its live part alone is brought up
+  // to date. What one types in, has chosen, stands on with the keys, or has listed beyond its first page is not taken
+  // away: then a button says that there is something new.
   let listed = false;
   document.addEventListener("click", (event) => {
     if (event.target.closest(".more a")) listed = true;
     if (event.target.closest("[data-reload]")) location.reload();
   });
+  const isFilled = (field) => field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
+    : field.matches("select") ? [...field.options].some((each) => each.defaultSelected) && !field.selectedOptions[0]?.defaultSelected
+    : field.value !== field.defaultValue;
   document.addEventListener("DOMContentLoaded", () => {
-    const page = document.querySelector("[data-live]")?.dataset.live;
+    const page = document.querySelector("[data-live]")?.dataset;
     if (!page || !window.EventSource) return;
     let source = null;
     const changed = () => {
-      const busy = listed || document.querySelector("main form.choosing input:checked, main details.editing[open]");
+      const parts = [...document.querySelectorAll("[data-live]")];
+      const busy = listed || document.querySelector("main details.editing[open]") || parts.some((part) =>
+        part.contains(document.activeElement) || [...part.querySelectorAll("input, textarea, select")].some(isFilled));
       if (busy) document.getElementById("news").hidden = false;
-      else htmx.trigger(document.querySelector("[data-live]"), "changed");
+      else for (const part of parts) ask(part);
     };
+    const ask = (part) => part.hasAttribute("hx-get") ? htmx.trigger(part, "changed")
+      : htmx.ajax("GET", location.pathname + location.search, { source: part, target: part, select: `#${part.id}`, swap: "outerMorph" });
     const watch = () => {
       if (document.hidden) { source?.close(); source = null; return; }
       if (source) return;
-      source = new EventSource(`/events?page=${page}`);
+      source = new EventSource(`/events?page=${page.live}${page.of ? `&of=${page.of}` : ""}`);
       source.addEventListener("changed", changed);
     };
     watch();
     document.addEventListener("visibilitychange", () => { const back = !source && !document.hidden; watch(); if (back) changed(); });
     window.addEventListener("pagehide", () => { source?.close(); source = null; });
   });
+  // What somebody has opened to read stays open.
+  document.addEventListener("DOMContentLoaded", () => htmx.registerExtension("kept-open", {
+    htmx_before_morph_attr: (element, { attrName }) => !(attrName === "open" && element.matches("details")),
+  }));
 
   // ⌘K, or Ctrl and K, finds what one may open, from any page; arrows go through what was found.
   const find = () => document.getElementById("find");
