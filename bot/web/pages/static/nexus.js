@@ -90,7 +90,8 @@
     let source = null;
     const changed = () => {
       const parts = [...document.querySelectorAll("[data-live]")];
-      const busy = listed || document.querySelector("main details.editing[open]") || parts.some((part) =>
+      const shown = parts.map((part) => document.querySelector(part.getAttribute("hx-target") ?? `#${part.id}`));
+      const busy = listed || document.querySelector("main details.editing[open]") || shown.some((part) =>
         part.contains(document.activeElement) || [...part.querySelectorAll("input, textarea, select")].some(isFilled));
       if (busy) document.getElementById("news").hidden = false;
       else for (const part of parts) ask(part);
