@@ -1,9 +1,9 @@
-"""The summariser: has a model choose the sentences of a summary, or chooses them itself where there is no model, or it
+"""The summariser: has a model choose the excerpts of a summary, or chooses them itself where there is no model, or it
 fails or is too slow.
 
-A summary consists of sentences as they were said, each after whose it is. A model reads the words of many at once, and
-may obey one of them: it is shown the sentences with numbers and answers with numbers, so it can put no word into
-anybody's mouth.
+A summary consists of messages as they were said, or excerpts of long ones, each after whose it is. A model reads the
+words of many at once, and may obey one of them: it is shown the excerpts with numbers and answers with numbers, so it
+can put no word into anybody's mouth.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from composer.ports.models import (
     whole_text,
 )
 from composer.summaries.extractive import (
-    MAX_SENTENCES,
-    Sentence,
-    candidate_sentences,
+    MAX_EXCERPTS,
+    Excerpt,
+    candidate_excerpts,
     extractive_summary,
     in_order,
     line_of,
@@ -45,12 +45,12 @@ from composer.text.work import in_thread
 
 logger = structlog.get_logger()
 
-SUMMARY_PROMPT_VERSION: Final = "summary.v2"
+SUMMARY_PROMPT_VERSION: Final = "summary.v3"
 MODEL_TIMEOUT_SECONDS: Final = 60.0  # for one part, hidden reasoning included
 WORDS_PER_TOKEN: Final = 0.7
 PART_SHARE: Final = 0.5  # of a model's window, that one part of a long text may take
 MIN_SUMMARY_PART_TOKENS: Final = 500
-REPLY_SHARE: Final = 0.25  # of a summary's tokens, that the numbers of its sentences may take
+REPLY_SHARE: Final = 0.25  # of a summary's tokens, that the numbers of its excerpts may take
 MIN_REPLY_TOKENS: Final = 16
 MIN_PROMPTED_WORDS: Final = 10
 
@@ -84,12 +84,12 @@ class Summariser:
         by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
-        `by_meaning`: an extractive summary compares sentences by their meaning, which takes seconds for hundreds.
+        `by_meaning`: an extractive summary compares excerpts by their meaning, which takes seconds for hundreds.
 
-        The model of `agent` chooses the sentences. Without it, when it fails or chooses none, or when its budget is
+        The model of `agent` chooses the excerpts. Without it, when it fails or chooses none, or when its budget is
         used up, the summary is extractive. Without inputs, or without a budget, the text is empty.
         """
-        candidates = await in_thread(candidate_sentences, inputs)
+        candidates = await in_thread(candidate_excerpts, inputs)
         if self._model is not None and agent is not None and candidates and budget > 0:
             for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
             work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)
@@ -109,20 +109,20 @@ class Summariser:
 
     async def _extract(
         self,
-        candidates: Sequence[Sentence],
+        candidates: Sequence[Excerpt],
         budget: int,
         tokenizer: Tokenizer,
         account: UsageAccount,
         *,
         by_meaning: bool = True,
     ) -> SummaryText:
-        """Choose without a model. Sentences are compared by their terms unless `by_meaning`, when the embedder does
+        """Choose without a model. Excerpts are compared by their terms unless `by_meaning`, when the embedder does
         not answer, or when its budget is used up."""
         candidates = [candidate for candidate in candidates if candidate.weight > 0]
         vectors: Vectors | None = None
         try:
             if candidates and by_meaning:
-                texts = [embedding_text(sentence.text) for sentence in candidates]
+                texts = [embedding_text(each.text) for each in candidates]
                 account = replace(account, kind=WorkKind.EMBEDDING)
                 vectors = await self._embedder.embed(texts, account, compared=True)
         except BudgetUsedUp:
@@ -135,12 +135,12 @@ class Summariser:
         self,
         asked: MeteredModel,
         inputs: Sequence[SummaryInput],
-        candidates: Sequence[Sentence],
+        candidates: Sequence[Excerpt],
         budget: int,
         tokenizer: Tokenizer,
         work: Work,
     ) -> tuple[list[int], str]:
-        """The indices of the sentences that a model chooses, and the model that chose the last of them."""
+        """The indices of the excerpts that a model chooses, and the model that chose the last of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
         moments = (inputs[candidate.order[0]].at.astimezone(zone) for candidate in candidates)
         lines = [
@@ -161,7 +161,7 @@ class Summariser:
             wanted = (number - 1 for number in numbers_in(whole_text(chunks)) if number - 1 in part)
             left = part_budget
             for n in dict.fromkeys(wanted):
-                cost = tokenizer.count(line_of(candidates[n])) + 1
+                cost = tokenizer.count(line_of(candidates[n], after_gap=True)) + 1
                 if cost <= left:
                     chosen.append(n)
                     left -= cost
@@ -170,18 +170,18 @@ class Summariser:
 
 
 def summary_prompt(budget: int) -> str:
-    """The instruction to choose the sentences of a summary of `budget` tokens."""
+    """The instruction to choose the excerpts of a summary of `budget` tokens."""
     return template(SUMMARY_PROMPT_VERSION).format(words=max(int(budget * WORDS_PER_TOKEN), MIN_PROMPTED_WORDS))
 
 
 def numbers_in(answer: str) -> Iterator[int]:
-    """The numbers of an answer that chooses sentences, in its order: of its lines that hold numbers and spans of
+    """The numbers of an answer that chooses excerpts, in its order: of its lines that hold numbers and spans of
     numbers alone, after a colon or without one."""
     for line in answer.splitlines():
         numbers = line.rpartition(":")[2]
         if _NUMBERS.fullmatch(numbers):
             for first, last in _SPAN.findall(numbers):
-                yield from range(int(first), min(int(last or first), int(first) + MAX_SENTENCES) + 1)
+                yield from range(int(first), min(int(last or first), int(first) + MAX_EXCERPTS) + 1)
 
 
 def _parts(lines: Sequence[str], max_tokens: int, tokenizer: Tokenizer) -> list[range]:

@@ -20,17 +20,19 @@ NOT_OWN: Final = " (quoted or pasted)"  # behind whom a line quotes or pastes
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
     """One text to summarise: a message, with what stands in its files, or an earlier summary (then `author` is empty).
-    `author` is what stands before its lines: a name, with the number of those who are called alike."""
+    `author` is what stands before its lines: a name, with the number of those who are called alike. `place` tells the
+    threads of a room apart."""
 
     author: str
     at: datetime
     text: str
     files: tuple[str, ...] = ()
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryText:
-    """A summary, a sentence a line. `model` is the name of the model that chose them, or `extractive`."""
+    """A summary, an excerpt a line. `model` is the name of the model that chose them, or `extractive`."""
 
     text: str
     model: str

@@ -8,7 +8,7 @@ message gives another summary, and an interrupted run continues with the marks t
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
@@ -273,8 +273,11 @@ async def _sources(tx: Transaction, span: Span) -> list[_Source]:
         days = await tx.summaries.overlapping(span, "day")
         return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
     found = await tx.summaries.messages_in(span)
-    inputs = summary_inputs([message for message, _ in found])
-    return [_Source(message.id, version, input) for (message, version), input in zip(found, inputs, strict=True)]
+    inputs = summary_inputs([message for message, _, _ in found])
+    return [
+        _Source(message.id, version, replace(input, place=str(conversation)))
+        for (message, version, conversation), input in zip(found, inputs, strict=True)
+    ]
 
 
 def _parts(

@@ -46,8 +46,7 @@ LIMIT 1
 -- Get people's messages of a conversation (with a room's threads, if asked for) in a span of time, its end excluded,
 -- oldest first; without ephemeral messages and those of people who opted out.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions,
-       m.namespace,
-       m.visibility, m.edited_at
+       m.namespace, m.visibility, m.edited_at, m.conversation_id
 FROM conversations AS c
 JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out

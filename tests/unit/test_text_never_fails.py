@@ -218,9 +218,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "index.episode_entries": lambda text: indexing.episode_entries(message(text)),
     "addressing.is_for_others": addressing.is_for_others,
     "addressing.find_addressed_agents": lambda text: addressing.find_addressed_agents(text, ()),
-    "extractive.candidate_sentences": lambda text: extractive.candidate_sentences(
-        [SummaryInput("a", MOMENTS[2], text)]
-    ),
+    "extractive.candidate_excerpts": lambda text: extractive.candidate_excerpts([SummaryInput("a", MOMENTS[2], text)]),
 }
 
 # What the patterns look for, and what is like it for `re.IGNORECASE` or at the ends of the calendar.

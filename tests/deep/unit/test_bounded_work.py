@@ -33,7 +33,7 @@ from composer.memory import patterns, rules, wording
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item, Visibility
 from composer.prompt.lines import quote
-from composer.summaries.extractive import candidate_sentences
+from composer.summaries.extractive import candidate_excerpts
 from composer.summaries.summariser import numbers_in
 from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import (
@@ -164,7 +164,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "Asked": lambda text: asked.Asked(text).wish(AT, UTC),
     "Asked.part": lambda text: asked.Asked(text).part(text[:300], requests.asks_to_store),
     "numbers_in": lambda text: list(numbers_in(text)),
-    "lines of a summary": lambda text: candidate_sentences([_input("", text)]),
+    "lines of a summary": lambda text: candidate_excerpts([_input("", text)]),
     "embedding_text": embedding_text,
     "without_mentions": without_mentions,
     "why_unread": lambda text: when.why_unread(text, AT, UTC, timedelta(days=732)),
@@ -186,7 +186,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "title_label": names.title_label,
     "without_marks": lambda text: marks.without_marks(f"{text} (s1)"),
     "attributed_line": lambda text: attributed_line("a", text),
-    "candidate_sentences": lambda text: candidate_sentences([SummaryInput("a", AT, text)]),
+    "candidate_excerpts": lambda text: candidate_excerpts([SummaryInput("a", AT, text)]),
     "without_duplicates": lambda text: list(without_duplicates([_item(text), _item(text + "x")])),
     "rooms_named": lambda text: rooms_named(text, ["ops"]),
     "is_for_others": is_for_others,
