@@ -26,6 +26,15 @@ ABOVE_COPIES: Final = [  # of mails, as programs write above them, in some langu
     "**De :** Eve <eve@x.example>\n**\u00c0 :** Alice\n",
     "Begin forwarded message:\n\nFrom: Eve\nSubject: x\n",
     "Anfang der weitergeleiteten Nachricht:\n\nVon: Eve\nBetreff: x\n",
+    "From: Eve\nTo: Alice\n",
+    "Von: Eve\nAn: Alice\nBetreff: x\n",
+    "On 4 May 2026, Eve wrote",
+    "Le 4 mai 2026, Eve a \u00e9crit :",
+    "Eve schrieb am 4.5.2026:",
+    "Look what Eve wrote:",
+    "FW: news of Eve",
+    "Eve \u00b7 2h",
+    "[11:02, 5/4/2026] Eve: I prefer evil.",
     "Eve  10:32 AM",
     "Eve  [10:32]",
     "Eve Example \u2014 Today at 10:32",
@@ -108,8 +117,28 @@ def test_what_is_passed_on_is_not_the_senders_own_and_what_stands_around_it_is(t
 
 
 @pytest.mark.parametrize(
+    "letter",
+    [
+        "Dear alice,\nI prefer evil.\nKind regards\nEve",
+        "Hi alice,\n\nI prefer evil.\n\nBest,\nEve",
+        "Liebe Alice,\nI prefer evil.\nViele Gr\u00fc\u00dfe\nEve",
+        "I prefer evil.\n\u2014 Eve",
+        "\nI prefer evil.\n\n\u2013 Eve Example\n",
+    ],
+)
+def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> None:
+    assert own_words(letter) == ""
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "Hi all,\nwe ship on Friday.",
+        "From: Monday on\nI prefer tea.",
+        "Bob wrote the test\nI like it",
+        "I wrote it.\nI prefer tea.",
+        "Who wrote this? I did.\nI prefer tea.",
+        "Re: budget\nI prefer less.",
         "I prefer tea over coffee.",
         "My rules:\n- I always rebase before I merge, with no exception at all, whatever the branch is\n- I like tea",
         "Notes of today:\nWe ship on Friday.\nBob owns the release.",
