@@ -366,6 +366,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /team/{id}": Row(of=team),
     "GET /team/{id}/leave": Row(of=team),
     "GET /tools": Row(),
+    "GET /tools/keys/{id}": Row(of=opener),
     "GET /tools/{kind}/{id}/end": Row(of=opener),
     "GET /usage": Row(),
     "GET /waiting": Row(),

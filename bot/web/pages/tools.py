@@ -1,5 +1,5 @@
-"""`/tools`: what opens a person's memory from outside, what each may do, how another tool is connected, and how each is
-ended."""
+"""`/tools`: what opens a person's memory from outside, what each may do, what each tool read and wrote, how another
+tool is connected, and how each is ended."""
 
 import secrets
 import uuid
@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.connecting import addresses_for, guides
@@ -29,6 +29,7 @@ from composer.people.credentials.principal import (
 from composer.people.credentials.redirects import host_of
 from composer.people.credentials.sign_in import SESSION_LIFETIME, login_url
 from composer.people.known_people import links_by_others
+from composer.people.tool_activity import tool_activity
 from composer.repositories.api_keys import Holder, KeyEntry
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess, owned_by_bearer
@@ -36,6 +37,7 @@ from composer.visibility import EntryAccess, owned_by_bearer
 TOOLS: Final = "/tools"
 LIFETIMES: Final = ("30d", "90d", "365d")  # of a new key, which a form offers; none of them: until it is ended
 MAX_VENDOR_CHARS: Final = 32
+SHOWN_WRITTEN: Final = 20  # of what a tool wrote
 router = PageRouter(TOOLS)
 
 
@@ -119,6 +121,32 @@ async def sign_in_elsewhere(request: Request, viewer: SignedIn, csrf: Annotated[
         link = await own_credentials.link_to_sign_in(tx, call.principal, secrets.token_bytes(SECRET_BYTES), call.now)
     url = login_url(call.app.settings.web_address, link)
     return _shown(request, viewer, "tools_browser.html", chrome, link=url)
+
+
+@router.get("/keys/{id}")
+async def show_tool(
+    request: Request, viewer: SignedIn, id: uuid.UUID, cursor: Annotated[str | None, Query(max_length=200)] = None
+) -> Response:
+    """What the tool of a key or an app wrote and read, and what it can do."""
+    call = viewer.call
+    await call.app.operations.settle()
+    since = call.app.operations.month(viewer.principal.tenant_id)
+    async with viewer.reading() as reading:
+        tx, access = reading.tx, reading.access
+        found = await tool_activity(
+            tx,
+            viewer.principal,
+            access,
+            id,
+            reading.presence,
+            since=since,
+            cursor=cursor,
+            limit=SHOWN_WRITTEN,
+            now=call.now,
+        )
+        opener = next(each for each in await _openers(viewer, tx, access) if each.id == id)
+    values: dict[str, Any] = {"found": found, "opener": opener, "own": set(access.users), "cursor": cursor}
+    return _shown(request, viewer, "tools_one.html", reading.chrome, **values)
 
 
 @router.get("/{kind}/{id}/end")
