@@ -12,8 +12,8 @@ import structlog
 
 from composer.app import App
 from composer.errors import Unavailable
+from composer.ingest.retention_settings import FOR_EVER, RETENTION, Retention, configured_retention
 from composer.ingest.uploads import remove_old_uploads
-from composer.layers.retention_settings import FOR_EVER, RETENTION, Retention, configured_retention
 from composer.layers.tenant_settings import chosen
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent

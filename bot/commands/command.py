@@ -20,10 +20,10 @@ from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.repositories.requests import COMMAND_CALLER, COMMAND_RETENTION, NamedRequest, RequestState
 from composer.rights import table as rights
+from composer.rights.project_names import full_name
 from composer.rights.relations import ActorFacts
 from composer.rights.table import Act
 from composer.text.cleaning import shorten
-from composer.text.project_names import full_name
 from composer.visibility import unknown_conversation_sentence
 
 PREFIX: Final = "/nexus"

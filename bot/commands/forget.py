@@ -31,11 +31,11 @@ from composer.memory.portions import erase_ahead
 from composer.people.erasing import erase, exported_files
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
+from composer.rights.project_names import full_name, slug_of
 from composer.rights.table import Act
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
 from composer.text.dates.local_days import end_of_day, start_of_day
-from composer.text.project_names import full_name, slug_of
 from composer.visibility import unknown_project_sentence
 
 MAX_SHOWN_ERASED: Final = 10  # texts that are shown before they are erased

@@ -13,8 +13,8 @@ from composer.model import EVERY_VENDOR, Role
 from composer.people.projects import members
 from composer.repositories.database import Transaction
 from composer.repositories.invites import Invite
+from composer.rights import project_names
 from composer.rights.table import Act
-from composer.text import project_names
 from composer.text.names import NOBODY
 from composer.visibility import Grants
 

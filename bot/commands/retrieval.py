@@ -9,7 +9,7 @@ from bot.commands.access import access_context
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from bot.commands.parameters import Parameter, ParameterKind
 from composer import visibility
-from composer.layers.retention_settings import RETENTION, configured_retention
+from composer.ingest.retention_settings import RETENTION, configured_retention
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,

@@ -18,8 +18,8 @@ from composer.people.credentials.stored import StoredCredential
 from composer.repositories.database import Transaction
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.web_sessions import SessionEntry
+from composer.rights import project_names
 from composer.settings import owner_place
-from composer.text import project_names
 from composer.visibility import Grants
 
 

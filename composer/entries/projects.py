@@ -5,7 +5,7 @@ from typing import Final
 
 from composer import visibility
 from composer.errors import BadInput, NotFound
-from composer.text import project_names
+from composer.rights import project_names
 from composer.text.cleaning import clean_line
 from composer.visibility import EntryAccess, ProjectFacts
 

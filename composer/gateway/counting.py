@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from composer.gateway.json_text import Repeating, pairs_of
 from composer.gateway.requests import Api, GatewayRequest, is_text
-from composer.ports.models import IMAGE_TOKENS
-from composer.usage.transcription import BYTES_PER_SECOND, tokens_of
+from composer.ports.models import IMAGE_TOKENS, SPEECH_BYTES_PER_SECOND, speech_tokens
 
 BYTES_PER_TOKEN: Final = 4  # of a file's text
 MAX_FILE_TOKENS: Final = 100_000  # that one file counts as: pages of images are large, and say little
@@ -26,7 +25,7 @@ def _of_image(_: int) -> int:
 
 
 def _of_sound(size: int) -> int:
-    return tokens_of(size / BYTES_PER_SECOND)
+    return speech_tokens(size / SPEECH_BYTES_PER_SECOND)
 
 
 def _of_file(size: int) -> int:

@@ -29,7 +29,7 @@ RETRIEVAL: Final = group(
 )
 
 
-KEEP_DAYS: Final = "keep_days"  # composer.layers.retention_settings: a setting that erases is not changed in a chat
+KEEP_DAYS: Final = "keep_days"  # composer.ingest.retention_settings: a setting that erases is not changed in a chat
 KEEP_DAYS_HELP: Final = (
     "erases messages older than this many days every night, for good, with everything made from them but the landmarks "
     "that somebody pinned, accepted or amended"

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from composer.errors import NotFound, Refused
 from composer.ingest.chosen_settings import PLAN, QUARANTINE, of_agent
+from composer.ingest.retention_settings import RETENTION, change_retention, configured_retention
 from composer.ingest.tenants import TenantDirectory
-from composer.layers.retention_settings import RETENTION, change_retention, configured_retention
 from composer.layers.retrieval_settings import RETRIEVAL
 from composer.layers.tenant_settings import Group, Setting, change
 from composer.repositories.database import Transaction

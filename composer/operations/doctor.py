@@ -49,7 +49,6 @@ from composer.stores.models.mcp_server import McpServer
 from composer.stores.models.tokens import tokenizer_for
 from composer.text.cleaning import clean_line
 from composer.text.counts import counted
-from composer.turn.tool_servers import offered_tools
 from composer.usage.budgets import states
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
@@ -222,7 +221,7 @@ class Doctor:
         finally:
             await server.close()
         known = {clean_line(each.name) for each in listed}
-        offered = offered_tools(server_rules(name, settings, TenantDirectory(self._settings)), listed)
+        offered = server_rules(name, settings, TenantDirectory(self._settings)).offered(listed)
         called = {tool.name for tool in offered}
         missing = [own for called_by, own in settings.offered_tools(name).items() if called_by not in called]
         others = sorted(known - set(settings.tools))

@@ -11,7 +11,7 @@ from composer.model import project_namespace, team_namespace
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.remembered import KeptItem, TeamJoin
-from composer.text.project_names import distinct_names
+from composer.rights.project_names import distinct_names
 from composer.visibility import EntryAccess
 
 ACTIVITY_DAYS: Final = timedelta(days=30)

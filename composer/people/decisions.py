@@ -20,9 +20,9 @@ from composer.ports.memberships import Presence
 from composer.repositories.conversations import PersonInFrame
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkMessage, LandmarkState
+from composer.rights.project_names import distinct_names
 from composer.rights.relations import ActorFacts, Facts, MembershipFacts
 from composer.rights.table import Act, judge
-from composer.text.project_names import distinct_names
 from composer.turn.explanation import uploaders_of
 from composer.visibility import AccessContext, EntryAccess, JoinedRoom, PoolMember, Readable
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
 from composer.repositories.own_data import OwnPlace, OwnProject
+from composer.rights.project_names import distinct_names
 from composer.text.names import title_label
-from composer.text.project_names import distinct_names
 
 _ID_LENGTH: Final = 36  # of a UUID as text
 SESSION: Final = "your session %(room)s with %(agent)s"

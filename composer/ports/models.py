@@ -16,6 +16,8 @@ TOKENS_PER_MESSAGE: Final = 4  # tokens that chat formats add around each messag
 # Anthropic width x height / 750, at most about 1,600.
 IMAGE_TOKENS: Final = 1_600
 TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
+SPEECH_TOKENS_PER_MINUTE: Final = 1_000  # as the prices of models by the token and by the minute compare
+SPEECH_BYTES_PER_SECOND: Final = 2_000  # of a voice note whose length is unknown: the least that speech is stored with
 
 Vectors = NDArray[np.float32]
 _Vectors = TypeVar("_Vectors", NDArray[np.float32], NDArray[np.float64])
@@ -317,6 +319,11 @@ class Transcript:
 
     text: str
     usage: Usage
+
+
+def speech_tokens(seconds: float) -> int:
+    """How many tokens so much speech counts as."""
+    return max(round(seconds * SPEECH_TOKENS_PER_MINUTE / 60), 1)
 
 
 class SpeechModel(Protocol):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from composer.model import Conversation, Role
 from composer.ports.database import Row, Statements
+from composer.rights import project_names
 from composer.rights.relations import ActorFacts, LinkedAccount
-from composer.text import project_names
 from composer.text.zones import zone_named
 from composer.visibility import AccessContext, ProjectFacts
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from composer.model import Role, User, project_namespace
 from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.text import project_names
+from composer.rights import project_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Final
 
 from composer.errors import AdminNeeded, BadInput, NexusError, NotFound, Refused
 from composer.model import Role
+from composer.rights.project_names import full_name
 from composer.rights.relations import (
     ActorFacts,
     Facts,
@@ -22,7 +23,6 @@ from composer.rights.relations import (
     Thing,
     has_permission,
 )
-from composer.text.project_names import full_name
 from composer.visibility import (
     UNKNOWN_TEAM,
     ProjectFacts,

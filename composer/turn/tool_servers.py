@@ -72,6 +72,20 @@ class ServerRules:
             return False
         return self.guests or visibility.is_of_organisation(access)
 
+    def offered(self, listed: Sequence[ServerTool]) -> tuple[Tool, ...]:
+        """The allowed tools among those that a server lists, in the order of the settings. Of two of one name the first
+        counts; one whose schema can't be sent to a model is left out."""
+        by_name: dict[str, ServerTool] = {}
+        for each in listed:
+            by_name.setdefault(each.name, each)
+        found = []
+        for name, own in self.tools.items():
+            parameters = _parameters(by_name[own].parameters) if own in by_name else None
+            if parameters is not None:
+                described = shorten(without_any_marks(clean_text(by_name[own].description)), MAX_TOOL_DESCRIPTION_CHARS)
+                found.append(Tool(name, f"{described} {IS_DATA.format(self.name)}".strip(), parameters=parameters))
+        return tuple(found)
+
 
 class _KnownServer:
     """A server with what is known of it: its allowed tools as it listed them, or that it has failed."""
@@ -103,7 +117,7 @@ class _KnownServer:
             if self._down:
                 logger.warning("tool_server.answers_again", server=self.rules.name)
             self._down = False
-            self._tools, self._until = offered_tools(self.rules, listed), now + timedelta(seconds=LISTED_SECONDS)
+            self._tools, self._until = self.rules.offered(listed), now + timedelta(seconds=LISTED_SECONDS)
             return self._tools
 
     def failed(self, error: Unavailable | Misconfigured) -> None:
@@ -209,21 +223,6 @@ def framed(name: str, answer: ToolAnswer) -> str:
     """A result as a model reads it: quoted, so that no line of it looks like anything else in the prompt."""
     said = without_any_marks(mask(clean_text(answer.text))).strip() or EMPTY_RESULT
     return f"[RESULT] data of {name}{', which failed' if answer.failed else ''}:\n  | {quote(said)}"
-
-
-def offered_tools(rules: ServerRules, listed: Sequence[ServerTool]) -> tuple[Tool, ...]:
-    """The allowed tools among those that a server lists, in the order of the settings. Of two of one name the first
-    counts; one whose schema can't be sent to a model is left out."""
-    by_name: dict[str, ServerTool] = {}
-    for each in listed:
-        by_name.setdefault(each.name, each)
-    found = []
-    for name, own in rules.tools.items():
-        parameters = _parameters(by_name[own].parameters) if own in by_name else None
-        if parameters is not None:
-            described = shorten(without_any_marks(clean_text(by_name[own].description)), MAX_TOOL_DESCRIPTION_CHARS)
-            found.append(Tool(name, f"{described} {IS_DATA.format(rules.name)}".strip(), parameters=parameters))
-    return tuple(found)
 
 
 def _parameters(schema: Mapping[str, object]) -> str | None:

@@ -1,12 +1,9 @@
 """The meter of transcriptions: each is held within budgets and recorded, as answers are."""
 
 from composer.model import Usage
-from composer.ports.models import SpeechModel, UsageAccount
+from composer.ports.models import SPEECH_BYTES_PER_SECOND, SpeechModel, UsageAccount, speech_tokens
 from composer.repositories.usage import Amount
 from composer.usage.ledger import CallLedger
-
-TOKENS_PER_MINUTE = 1_000  # of speech, as the prices of models by the token and by the minute compare
-BYTES_PER_SECOND = 2_000  # of a voice note whose length is unknown: the least that speech is stored with
 
 
 class TranscriptionMeter:
@@ -19,7 +16,7 @@ class TranscriptionMeter:
         self, name: str, media_type: str, content: bytes, account: UsageAccount, seconds: float = 0
     ) -> str:
         """What is spoken in a voice note of so many `seconds` (0: unknown). Raises as the model, and BudgetUsedUp."""
-        speech = Usage(tokens_of(seconds or len(content) / BYTES_PER_SECOND))
+        speech = Usage(speech_tokens(seconds or len(content) / SPEECH_BYTES_PER_SECOND))
 
         async def most() -> Amount:
             return Amount(speech.prompt_tokens, self._ledger.cost(self._model.name, speech))
@@ -35,8 +32,3 @@ class TranscriptionMeter:
                 usage = usage.at_least(speech) if estimated else usage
                 figures = self._ledger.figures(self._model.name, usage, failed=not answered, estimated=estimated)
                 await self._ledger.record(account, self._model.name, figures, begun)
-
-
-def tokens_of(seconds: float) -> int:
-    """How many tokens so much speech counts as."""
-    return max(round(seconds * TOKENS_PER_MINUTE / 60), 1)

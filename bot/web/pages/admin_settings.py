@@ -15,7 +15,7 @@ from bot.web.pages.usage import limits
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
 from composer.errors import BadInput
 from composer.ingest.chosen_settings import MAX_PERSONA_CHARS
-from composer.layers.retention_settings import ErasesMore
+from composer.ingest.retention_settings import ErasesMore
 from composer.operations.changing_settings import ChangeableSettings, changeable
 from composer.operations.in_force import settings_in_force
 

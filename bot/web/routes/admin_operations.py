@@ -29,7 +29,7 @@ from composer.ingest.chosen_settings import (
     MAX_PERSONA_CHARS,
     PLAN,
 )
-from composer.layers.retention_settings import RETENTION
+from composer.ingest.retention_settings import RETENTION
 from composer.layers.retrieval_settings import RETRIEVAL, STRATEGIES
 from composer.layers.tenant_settings import Group
 from composer.operations.backups import stored_backups

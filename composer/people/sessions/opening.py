@@ -24,8 +24,8 @@ from composer.model import (
 )
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
+from composer.rights import project_names
 from composer.rights.table import Act, judge, opening
-from composer.text import project_names
 from composer.visibility import ProjectFacts
 
 DEFAULT_SESSION: Final = "default"

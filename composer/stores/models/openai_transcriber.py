@@ -3,11 +3,10 @@
 from functools import partial
 
 from composer.model import Usage
-from composer.ports.models import Transcript
+from composer.ports.models import Transcript, speech_tokens
 from composer.stores.models.openai_connection import ApiSubject, OpenAIConnection
 from composer.text.cleaning import clean_text
 from composer.text.completions import count_of
-from composer.usage.transcription import tokens_of
 
 SETTING = "NEXUS_TRANSCRIPTION_MODEL"
 
@@ -50,6 +49,6 @@ def _usage(reported: object) -> Usage:
     """What the API says that it used, in tokens; seconds are counted as 1,000 tokens a minute."""
     seconds = count_of(getattr(reported, "seconds", None))
     if seconds:
-        return Usage(tokens_of(seconds))
+        return Usage(speech_tokens(seconds))
     given, written = getattr(reported, "input_tokens", None), getattr(reported, "output_tokens", None)
     return Usage(count_of(given) or 0, count_of(written) or 0)
