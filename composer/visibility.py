@@ -13,12 +13,14 @@ from typing import Final, Protocol
 from composer.errors import NotFound, Refused
 from composer.model import (
     BOT_VENDOR,
+    CONSOLE,
     DEFAULT_SETTINGS,
     EVERY_VENDOR,
     GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
     PersonalSettings,
+    RecordingPolicy,
     Role,
     Trust,
     Visibility,
@@ -121,14 +123,14 @@ class Readable:
 @dataclass(frozen=True, slots=True)
 class Reviewable:
     """What somebody may approve: of `memories`, which the pool of a project may hold, and of `others`: facts and
-    landmarks, which are never pooled."""
+    landmarks, which are never pooled (None: where the memories are)."""
 
     memories: Readable
-    others: Readable
+    others: Readable | None = None
 
     def of(self, kind: str) -> Readable:
         """Where they may approve items of a kind."""
-        return self.memories if kind == "memory" else self.others
+        return self.memories if kind == "memory" or self.others is None else self.others
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +185,26 @@ class ProjectFacts:
 @dataclass(frozen=True, slots=True)
 class JoinedRoom:
     """A room that somebody is in now: a recorded member, or as its chat platform says of a private one. `namespace` is
-    its present one; `isolated`: its project is. `chat`: it is on a chat platform. `managed`: they are its admin, as its
-    chat platform says; elsewhere, because they opened it."""
+    its present one; `isolated`: its project is. `managed`: they are its admin, as its chat platform says; elsewhere,
+    because they opened it. `recording`: which of its messages are stored; `pooled`: its project, whose slug is
+    `project`, may recall them although it is private."""
 
     namespace: str
     name: str
     private: bool
     project_id: uuid.UUID | None
     isolated: bool
-    chat: bool = False
+    platform: str = CONSOLE
     room_id: uuid.UUID | None = None
     managed: bool = False
+    recording: RecordingPolicy = RecordingPolicy.ON
+    pooled: bool = False
+    project: str | None = None
+
+    @property
+    def chat(self) -> bool:
+        """Whether it is on a chat platform."""
+        return self.platform != CONSOLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,10 +281,10 @@ class StreamingDelivery:
         if (known := self._streams.get(turn.id)) is not None:
             return known
         async with self._app.database.transaction(turn.tenant_id, "read") as tx:
-            to = await tx.deliveries.destination(turn.id)
-            stored = await tx.deliveries.parts(turn.id)
-        if to is None:
+            found = await tx.deliveries.posted(turn.id)
+        if found is None:
             return None
+        to, stored = found
         parts = {number: id for number, id in stored.items() if number >= 0}
         notices = {number: id for number, id in stored.items() if number < 0}
         return _Stream(to, parts=parts, notices=notices)

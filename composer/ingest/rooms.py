@@ -86,7 +86,7 @@ async def note_room_deleted(
     async with database.transaction(workspace.tenant_id) as tx:
         await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, (), now)
         latest = now + MAX_CLOCK_DIFFERENCE
-        await tx.erasure.note_deleted(id, latest if at is None else max(latest, at))
+        await tx.erasure.remember([id], latest if at is None else max(latest, at))
 
 
 async def unerased_rooms(database: Database, workspace: Workspace) -> list[tuple[str, str | None]]:
@@ -165,7 +165,7 @@ async def set_room_members(
             found = await tx.conversations.get(id)
             if found is None:
                 continue
-            join = tx.conversations.add_member if found.private else tx.conversations.return_member
+            join = partial(tx.conversations.add_member, returning=not found.private)
             for name in sorted(members.keys() & known.keys()):
                 await (join if members[name] else tx.conversations.remove_member)(id, known[name], now)
 

@@ -10,13 +10,12 @@ from composer import visibility
 from composer.model import project_namespace, team_namespace
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.remembered import KeptItem, TeamJoin
+from composer.repositories.remembered import KeptItem
 from composer.rights.project_names import distinct_names
 from composer.visibility import EntryAccess
 
 ACTIVITY_DAYS: Final = timedelta(days=30)
 MAX_ACTIVITY: Final = 60
-JOINED: Final = "joined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +51,7 @@ async def activity_of(
     visibility.owned_by_bearer(access)
     since, places = now - ACTIVITY_DAYS, await _shared_places(tx, access)
     shared = visibility.readable_entries(access).within(places)
-    found: list[KeptItem | TeamJoin] = [*await tx.remembered.changes(shared, since, now, MAX_ACTIVITY)]
-    teams = [id for id in access.teams if team_namespace(id) in places]
-    found += await tx.remembered.joins(teams, since, MAX_ACTIVITY)
+    found = await tx.remembered.changes(shared, since, now, MAX_ACTIVITY)
     if presence is not None:
         trust = await tx.people.least_trust(access.users)
         joined = await tx.conversations.rooms_joined(access.users, presence)
@@ -75,11 +72,7 @@ async def _shared_places(tx: Transaction, access: EntryAccess) -> dict[str, _Pla
     return found | {project_namespace(each.id): _Place("project", str(each.id), names[each.id]) for each in projects}
 
 
-def _activity(change: KeptItem | TeamJoin, place: _Place, access: EntryAccess) -> Activity:
-    if isinstance(change, TeamJoin):
-        return Activity(
-            JOINED, change.at, change.author, change.id, change.id in access.users, "", place.kind, place.id, place.name
-        )
+def _activity(change: KeptItem, place: _Place, access: EntryAccess) -> Activity:
     own = change.user_id in access.users
     return Activity(
         change.kind, change.at, change.author, change.user_id, own, change.text, place.kind, place.id, place.name

@@ -17,7 +17,7 @@ from composer.people.readers import WhoReads, readers_of_room
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
-from composer.repositories.remembered import AboutRoom, KindCount
+from composer.repositories.remembered import KindCount
 from composer.text.dates.local_days import start_of_day
 from composer.turn.explanation import uploaders_of
 from composer.visibility import EntryAccess, JoinedRoom, Readable
@@ -107,23 +107,23 @@ async def _joined(tx: Transaction, access: EntryAccess, presence: Presence) -> t
 async def _described(
     tx: Transaction, access: EntryAccess, rooms: Sequence[JoinedRoom], trust: Trust, now: datetime
 ) -> list[RoomOfPerson]:
-    about = await tx.remembered.about([room.room_id for room in rooms if room.room_id is not None])
     counts = by_namespace(await tx.remembered.counts(visibility.readable_rooms(access, rooms, trust), now))
-    return [_room(room, about[room.room_id], counts.get(room.namespace, ())) for room in rooms if room.room_id in about]
+    return [_room(room, counts.get(room.namespace, ())) for room in rooms]
 
 
-def _room(room: JoinedRoom, about: AboutRoom, counts: Sequence[KindCount]) -> RoomOfPerson:
+def _room(room: JoinedRoom, counts: Sequence[KindCount]) -> RoomOfPerson:
+    assert room.room_id is not None  # it is stored
     return RoomOfPerson(
-        about.id,
+        room.room_id,
         room.name,
         room.namespace,
         room.private,
-        about.platform,
-        about.recording,
+        room.platform,
+        room.recording,
         room.project_id,
-        about.project,
+        room.project,
         room.isolated,
-        room.project_id is not None and (about.pooled or not room.private),
+        room.project_id is not None and (room.pooled or not room.private),
         {each.kind: each.count for each in counts},
         max((each.last_at for each in counts if each.kind not in ("day", "week")), default=None),
         room.managed,

@@ -452,14 +452,12 @@ class Conversations:
                 await self._audit.record(AuditAct.ROOM_JOINED, users=[user], conversation=room)
         return {(row["conversation_id"], row["user_id"]) for row in rows if row["refused"]}
 
-    async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
-        """Record that a person joined a room, unless they left it after `at`."""
-        if await self._sql.fetch_one("member_join", room_id=room, user_id=user, at=at) is not None:
+    async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime, *, returning: bool = False) -> None:
+        """Record that a person joined a room, unless they left it after `at`; with `returning`, only one who was a
+        member before."""
+        row = await self._sql.fetch_one("member_join", room_id=room, user_id=user, at=at, returning=returning)
+        if row is not None:
             await self._audit.record(AuditAct.ROOM_JOINED, users=[user], conversation=room)
-
-    async def return_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
-        """Record that a person may view a public room, of which they become a member only if they were one before."""
-        await self._sql.execute("member_return", room_id=room, user_id=user, at=at)
 
     async def remove_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person left a room, unless they came back after `at`."""
@@ -517,9 +515,12 @@ def _joined_room(row: Row) -> JoinedRoom:
         row["private"],
         row["project_id"],
         row["isolated"],
-        row["chat"],
+        row["platform"],
         row["id"],
         row["managed"],
+        RecordingPolicy(row["recording"]),
+        row["pooled"],
+        row["project"],
     )
 
 

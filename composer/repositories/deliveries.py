@@ -60,18 +60,19 @@ class Deliveries:
 
     async def destination(self, turn: uuid.UUID) -> Destination | None:
         """Where an answer is posted; None when its question was erased."""
+        found = await self.posted(turn)
+        return None if found is None else found[0]
+
+    async def posted(self, turn: uuid.UUID) -> tuple[Destination, dict[int, str]] | None:
+        """Where an answer is posted, with the external ids of its posted parts, by number; None when its question was
+        erased."""
         row = await self._sql.fetch_one("turn_destination", turn_id=turn)
-        return None if row is None else destination_from_row(row)
+        return None if row is None else (destination_from_row(row), dict(row["parts"]))
 
     async def may_show(self, turn: uuid.UUID, sources: Sequence[Source], derived: Sequence[uuid.UUID]) -> bool:
         """Whether an answer may be shown where it was asked for: its question was not erased, nor its room made public
         since, nor was anything that it is made from erased or edited (see `Erasure.changed_sources`)."""
         return bool(await self._sql.fetch_value("turn_may_show", turn_id=turn, **source_parameters(sources, derived)))
-
-    async def parts(self, turn: uuid.UUID) -> dict[int, str]:
-        """The external ids of an answer's posted parts, by number."""
-        rows = await self._sql.fetch("deliveries_of_turn", turn_id=turn)
-        return {row["part"]: row["external_id"] for row in rows}
 
     async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> bool:
         """Record that a part of an answer is posted. False when its question was erased: then it must be retracted."""

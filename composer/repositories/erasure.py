@@ -207,14 +207,10 @@ class Erasure:
         await self._sql.execute("erase_traces", ids=[*erased, *episodes])
         return counts, set(changed)
 
-    async def remember(self, ids: Sequence[uuid.UUID], now: datetime) -> None:
-        """Record ids as erased, so that a message that arrives under one of them is not stored."""
-        await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys(ids)), now=now)
-
-    async def note_deleted(self, place: uuid.UUID, at: datetime) -> None:
-        """Record that a platform deleted a room or a thread: what was said there until then, and arrives later, is not
-        stored."""
-        await self._sql.execute("place_deleted_note", id=place, at=at)
+    async def remember(self, ids: Sequence[uuid.UUID], at: datetime) -> None:
+        """Record ids as erased, so that a message that arrives under one of them is not stored; of a room or a thread
+        that its platform deleted, that what was said there until then, and arrives later, is not."""
+        await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys(ids)), at=at)
 
     async def find_unerased(self, platform: str, workspace: str) -> list[tuple[str, str | None]]:
         """The rooms and (room, thread) that their platform deleted, by their ids there, of which something is left that

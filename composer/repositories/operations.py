@@ -128,20 +128,15 @@ class OperationTotals:
         return len(rows)
 
     async def take_notice(
-        self, served: Sequence[str], position: Position | None = None, excluded: Sequence[uuid.UUID] = ()
+        self, served: Sequence[str], position: Position | None, excluded: Sequence[uuid.UUID], now: datetime
     ) -> DueNotice | None:
-        """A notice that is not posted yet, where this process delivers, except for the `excluded` users, locked until
-        the transaction ends. With a `position`, only for who is there."""
+        """Take a notice that is not posted yet, where this process delivers, except for the `excluded` users: in the
+        transaction that stores its post. With a `position`, only for who is there."""
         return await self._sql.fetch_one_as(
             DueNotice,
             "quota_notice_take",
             served=list(served),
             excluded_ids=list(excluded),
             position_user_id=None if position is None else position.user_id,
-        )
-
-    async def mark_notified(self, notice: DueNotice, now: datetime) -> None:
-        """Record that an admin was notified, in the transaction that stores the post."""
-        await self._sql.execute(
-            "quota_notice_mark_notified", month=notice.month, quota=notice.quota, user_id=notice.user, now=now
+            now=now,
         )

@@ -5,23 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import RecordingPolicy, Visibility
+from composer.model import Visibility
 from composer.ports.database import Statements
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME
 from composer.repositories.readable import readable_parameters
 from composer.visibility import Readable
-
-
-@dataclass(frozen=True, slots=True)
-class AboutRoom:
-    """Where a room is, which of its messages are stored, whether its project may recall them although it is private
-    (`pooled`), and the slug of that project."""
-
-    id: uuid.UUID
-    platform: str
-    recording: RecordingPolicy
-    pooled: bool
-    project: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +26,7 @@ class KindCount:
 @dataclass(frozen=True, slots=True)
 class KeptItem:
     """A memory that holds now, as whoever may read it there sees it; or something that was written or changed for a
-    team or a project, set, decided, or retired by `author`."""
+    team or a project, set, decided, or retired by `author`, or (joined) who has joined a team."""
 
     id: uuid.UUID
     namespace: str
@@ -51,26 +39,11 @@ class KeptItem:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class TeamJoin:
-    """Somebody (`author`) who joined a team. `id` is that of the user."""
-
-    id: uuid.UUID
-    namespace: str
-    author: str
-    at: datetime
-
-
 class Remembered:
-    """Reads of what rooms and projects remember. But for `about` and `joins`, each takes a Readable."""
+    """Reads of what rooms and projects remember: each takes a Readable."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
-
-    async def about(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, AboutRoom]:
-        """What else is known of rooms, which the caller has judged."""
-        found = await self._sql.fetch_as(AboutRoom, "rooms_about", room_ids=list(rooms))
-        return {each.id: each for each in found}
 
     async def counts(self, readable: Readable, now: datetime) -> list[KindCount]:
         """How much of each kind a viewer may read in each namespace; what there is nothing of is left out."""
@@ -95,7 +68,8 @@ class Remembered:
         return [each for each in found if readable.admits(each)]
 
     async def changes(self, readable: Readable, since: datetime, now: datetime, limit: int) -> list[KeptItem]:
-        """What was lately written for teams and projects, set and decided, that a viewer may read, newest first."""
+        """What was lately written for teams and projects, set and decided, that a viewer may read, and who joined
+        their teams, newest first."""
         found = await self._sql.fetch_as(
             KeptItem,
             "changes_readable",
@@ -105,10 +79,6 @@ class Remembered:
             limit=limit,
         )
         return [each for each in found if readable.admits(each)]
-
-    async def joins(self, teams: Sequence[uuid.UUID], since: datetime, limit: int) -> list[TeamJoin]:
-        """Who joined these teams lately, of which the caller is a member, newest first."""
-        return await self._sql.fetch_as(TeamJoin, "team_joins", team_ids=list(teams), since=since, limit=limit)
 
     async def message_days(self, readable: Readable, room: uuid.UUID, starts: Sequence[datetime]) -> list[int]:
         """How many of people's messages a viewer may read of each day in a room and its public threads. `starts`: when

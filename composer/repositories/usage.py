@@ -140,21 +140,17 @@ class UsageLedger:
             **{name: getattr(figures, name) for name in _FIGURES},
         )
 
-    async def spent(self, today: date) -> list[Spent]:
-        """What was used today, and earlier in this month."""
-        rows = await self._sql.fetch("usage_spent", today=today, since=today.replace(day=1))
+    async def spent(self, today: date, running_at: datetime | None = None) -> list[Spent]:
+        """What was used today, and earlier in this month; with `running_at` also what calls that run then may use, as
+        today's."""
+        rows = await self._sql.fetch("usage_spent", today=today, since=today.replace(day=1), running_at=running_at)
         return [
             Spent(row["today"], WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"]), row["refused"])
             for row in rows
         ]
 
-    async def reserved(self, now: datetime) -> list[Spent]:
-        """What calls that are running may use, as today's. Reservations that have expired are deleted."""
-        rows = await self._sql.fetch("usage_reserved", now=now)
-        return [Spent(True, WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"])) for row in rows]
-
-    async def reserve(self, id: uuid.UUID, wanted: Spent, expires_at: datetime) -> None:
-        """Count an amount as used until it is released, or expires."""
+    async def reserve(self, id: uuid.UUID, wanted: Spent, now: datetime, expires_at: datetime) -> None:
+        """Count an amount as used until it is released, or expires. What has expired is deleted."""
         await self._sql.execute(
             "usage_reserve",
             id=id,
@@ -162,6 +158,7 @@ class UsageLedger:
             agent=wanted.agent,
             tokens=wanted.amount.tokens,
             cost=wanted.amount.money,
+            now=now,
             expires_at=expires_at,
         )
 

@@ -105,10 +105,10 @@ class CallLedger:
         tenant, now = account.tenant_id, self._clock.now()
         async with self._locks[tenant], self._database.transaction(tenant) as tx:  # one connection waits, not many
             await tx.serialize()
-            counted = [*await tx.usage.spent(self._today(tenant)), *await tx.usage.reserved(now)]
+            counted = await tx.usage.spent(self._today(tenant), now)
             exceeded = first_exceeded(budgets, counted, account.kind, wanted.agent, wanted.amount)
             if exceeded is None:
-                await tx.usage.reserve(reservation, wanted, now + RESERVATION_LIFETIME)
+                await tx.usage.reserve(reservation, wanted, now, now + RESERVATION_LIFETIME)
             return exceeded
 
     async def _release(self, account: UsageAccount, reservation: uuid.UUID) -> None:

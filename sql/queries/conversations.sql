@@ -191,24 +191,22 @@ UNION ALL
 SELECT room, person, true FROM refused
 
 -- name: member_join
--- Add a person to a room, unless they left it after `at` (imported history that is read again). Returns a row when that
--- changed who is in a private room.
+-- Add a person to a room, unless they left it after `at` (imported history that is read again). `returning`: only one who
+-- was a member of it before and left; a row of member_leave for who was never in it begins and ends at one time. Returns a
+-- row when that changed who is in a private room.
 WITH changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-    VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
-        AND conversation_id = :room_id))
+    SELECT :tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
+        AND conversation_id = :room_id)
+    WHERE NOT :returning::boolean
+          OR EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id AND conversation_id = :room_id AND user_id = :user_id
+                     AND joined_at < left_at)
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
     RETURNING conversation_id
 )
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
-
--- name: member_return
--- Make somebody a member of a public room again who was one and left it, unless that was after `at`. Who was never in it
--- is recorded by what they write there (a row of member_leave for such a person begins and ends at one time).
-UPDATE members SET left_at = NULL, joined_at = :at
-WHERE tenant_id = :tenant_id AND conversation_id = :room_id AND user_id = :user_id AND joined_at < left_at AND left_at <= :at
 
 -- name: member_leave
 -- Record that a person left a room, unless they came back after `at`. Someone never seen there is recorded as well.
@@ -389,7 +387,7 @@ WITH recorded AS (
                             AND m.left_at > :asked_at)
 )
 SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
-       coalesce(p.isolated, false) AS isolated, c.platform <> 'console' AS chat,
+       coalesce(p.isolated, false) AS isolated, c.platform, c.recording, c.pooled, p.slug AS project,
        c.id = ANY (:managed_ids::uuid[]) OR c.platform NOT IN ('slack', 'discord')
        AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = c.id AND o.admin
                    AND o.user_id = ANY (:user_ids::uuid[]) AND o.left_at IS NULL) AS managed

@@ -85,10 +85,13 @@ WHERE r.tenant_id = :tenant_id AND c.tenant_id = :tenant_id AND c.id = ANY (:con
 DELETE FROM retractions WHERE tenant_id = :tenant_id AND turn_id = :turn_id AND external_id = :external_id
 
 -- name: turn_destination
--- Get where on its platform an answer is posted. What an agent posts of itself answers no message.
+-- Get where on its platform an answer is posted, and which parts of it are posted already. What an agent posts of itself
+-- answers no message.
 SELECT c.platform, c.workspace, c.kind, c.name, c.thread, c.private,
     CASE WHEN m.agent_id IS NULL THEN m.external_id ELSE '' END AS message,
-    i.external_id AS user_external_id, t.queued_at AS since
+    i.external_id AS user_external_id, t.queued_at AS since,
+    ARRAY(SELECT (d.part, d.external_id) FROM deliveries AS d
+          WHERE d.tenant_id = :tenant_id AND d.turn_id = t.id ORDER BY d.part) AS parts
 FROM turns AS t
 JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
 JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
@@ -107,10 +110,6 @@ SELECT EXISTS (
 ) AND NOT EXISTS (
 {{sources_changed}}
 )
-
--- name: deliveries_of_turn
--- List the parts of an answer that are posted already.
-SELECT part, external_id FROM deliveries WHERE tenant_id = :tenant_id AND turn_id = :turn_id ORDER BY part
 
 -- name: delivery_record
 -- Record that a part of an answer is posted, with its id on the platform; no row when its question was erased.

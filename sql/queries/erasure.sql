@@ -10,13 +10,8 @@ SELECT conversation_id FROM message UNION ALL SELECT NULL FROM turn
 
 -- name: tombstones_insert
 -- Record erased ids, so that an erased message is not stored again and an answer that is being made from it is not
--- sent.
-INSERT INTO erased (tenant_id, id, erased_at) SELECT :tenant_id, id, :now
-    FROM unnest(:ids::uuid[]) AS id ON CONFLICT DO NOTHING
-
--- name: place_deleted_note
--- Record when a platform deleted a room or a thread; of several times, the latest.
-INSERT INTO erased (tenant_id, id, erased_at) VALUES (:tenant_id, :id, :at)
+-- sent; or a room or thread that its platform deleted, with when it did so: of several times, the latest.
+INSERT INTO erased (tenant_id, id, erased_at) SELECT :tenant_id, id, :at FROM unnest(:ids::uuid[]) AS id
 ON CONFLICT (tenant_id, id) DO UPDATE SET erased_at = excluded.erased_at WHERE erased.erased_at < excluded.erased_at
 
 -- name: places_deleted_unerased

@@ -61,22 +61,22 @@ ON CONFLICT DO NOTHING
 RETURNING user_id
 
 -- name: quota_notice_take
--- Lock a notice that is not posted yet, where this process delivers (`served`, see turns_unowned), to an admin who still is
--- one and is not among `excluded_ids`, and that no other process holds; with `position_user_id` (the terminal) only to that
--- person.
-SELECT n.month, n.quota, n.user_id AS "user", n.used, n.most, i.platform, i.workspace
-FROM quota_notices AS n
-JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
-JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = n.user_id
-WHERE n.tenant_id = :tenant_id AND n.told_at IS NULL AND u.admin AND NOT u.opted_out AND i.platform <> 'rest'
-      AND ARRAY[i.platform, i.platform || ':' || i.workspace] && :served::text[]
-      AND NOT n.user_id = ANY (:excluded_ids::uuid[])
-      AND (:position_user_id::uuid IS NULL OR n.user_id = :position_user_id)
-ORDER BY n.month, n.quota, n.user_id, i.platform, i.workspace
-LIMIT 1
-FOR UPDATE OF n SKIP LOCKED
-
--- name: quota_notice_mark_notified
--- Record that an admin was notified.
-UPDATE quota_notices SET told_at = :now
-WHERE tenant_id = :tenant_id AND month = :month AND quota = :quota AND user_id = :user_id
+-- Take a notice that is not posted yet, where this process delivers (`served`, see turns_unowned), to an admin who still is
+-- one and is not among `excluded_ids`, and that no other process holds, and record that the admin is notified; with
+-- `position_user_id` (the terminal) only to that person.
+WITH due AS MATERIALIZED (
+    SELECT n.month, n.quota, n.user_id, i.platform, i.workspace
+    FROM quota_notices AS n
+    JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
+    JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = n.user_id
+    WHERE n.tenant_id = :tenant_id AND n.told_at IS NULL AND u.admin AND NOT u.opted_out AND i.platform <> 'rest'
+          AND ARRAY[i.platform, i.platform || ':' || i.workspace] && :served::text[]
+          AND NOT n.user_id = ANY (:excluded_ids::uuid[])
+          AND (:position_user_id::uuid IS NULL OR n.user_id = :position_user_id)
+    ORDER BY n.month, n.quota, n.user_id, i.platform, i.workspace
+    LIMIT 1
+    FOR UPDATE OF n SKIP LOCKED
+)
+UPDATE quota_notices AS n SET told_at = :now FROM due
+WHERE n.tenant_id = :tenant_id AND n.month = due.month AND n.quota = due.quota AND n.user_id = due.user_id
+RETURNING n.month, n.quota, n.user_id AS "user", n.used, n.most, due.platform, due.workspace

@@ -1,9 +1,3 @@
--- name: rooms_about
--- Get what else is known of rooms: where they are, and the project that they are in.
-SELECT c.id, c.platform, c.recording, c.pooled, p.slug AS project
-FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
-WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id = ANY (:room_ids::uuid[])
-
 -- name: remembered_counts
 -- Count what one viewer may read that holds now, by namespace and kind, with the time of the latest of each. Of proposed
 -- decisions those that are younger than `lifetime`, at most `max_proposed`.
@@ -61,8 +55,8 @@ GROUP BY 1
 ORDER BY 1
 
 -- name: changes_readable
--- List what was lately written for teams and projects, set and decided, as far as one viewer may read it, newest first. Of a
--- decision that was retired, who did that.
+-- List what was lately written for teams and projects, set and decided, as far as one viewer may read it, and who joined the
+-- teams whose entries they may read, newest first. Of a decision that was retired, who did that.
 SELECT * FROM (
     SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors,
            CASE WHEN updated_at IS NULL THEN 'written' ELSE 'changed' END AS kind, coalesce(title, left(text, 400)) AS text,
@@ -89,14 +83,13 @@ SELECT * FROM (
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
           AND coalesce(retired_at, decided_at) >= :since
+    UNION ALL
+    SELECT m.user_id, team.namespace, 'public', m.user_id, '{*}', 'joined', '', u.name, m.joined_at
+    FROM unnest(:namespaces::text[]) AS team (namespace)
+    JOIN team_members AS m ON m.tenant_id = :tenant_id
+         AND m.team_id = CASE WHEN starts_with(team.namespace, 'team:') THEN substr(team.namespace, 6)::uuid END
+    JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+    WHERE m.joined_at >= :since
 ) AS changes
 ORDER BY at DESC, id
-LIMIT :limit
-
--- name: team_joins
--- List who joined teams lately, newest first.
-SELECT m.user_id AS id, 'team:' || m.team_id AS namespace, u.name AS author, m.joined_at AS at
-FROM team_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
-WHERE m.tenant_id = :tenant_id AND m.team_id = ANY (:team_ids::uuid[]) AND m.joined_at >= :since
-ORDER BY m.joined_at DESC, m.user_id
 LIMIT :limit

@@ -58,26 +58,23 @@ SET calls = u.calls + excluded.calls, failures = u.failures + excluded.failures,
     unpriced_tokens = u.unpriced_tokens + excluded.unpriced_tokens, cost = u.cost + excluded.cost
 
 -- name: usage_spent
--- Add up a month until a day, that day apart, by kind of work and agent, for budgets.
+-- Add up a month until a day, that day apart, by kind of work and agent, for budgets; with a time (`running_at`), also what
+-- calls that run then may use.
 SELECT u.day = :today AS today, u.kind, coalesce(a.slug, '') AS agent,
        sum(u.prompt_tokens + u.completion_tokens)::bigint AS tokens, sum(u.cost) AS cost, sum(u.refused)::bigint AS refused
 FROM model_usage AS u LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = u.agent_id
 WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :today
 GROUP BY 1, 2, 3
+UNION ALL
+SELECT true, kind, agent, sum(tokens)::bigint, sum(cost), 0 FROM usage_reservations
+WHERE tenant_id = :tenant_id AND expires_at > :running_at::timestamptz
+GROUP BY 2, 3
 
--- name: usage_reserved
--- Add up what calls that are running may use, by kind of work and agent. The reservations of calls that nobody ended
--- are deleted.
+-- name: usage_reserve
+-- Count what a call may use as used until it is released. The reservations of calls that nobody ended are deleted.
 WITH expired AS (
     DELETE FROM usage_reservations WHERE tenant_id = :tenant_id AND expires_at <= :now
 )
-SELECT kind, agent, sum(tokens)::bigint AS tokens, sum(cost) AS cost
-FROM usage_reservations
-WHERE tenant_id = :tenant_id AND expires_at > :now
-GROUP BY 1, 2
-
--- name: usage_reserve
--- Count what a call may use as used until it is released.
 INSERT INTO usage_reservations (tenant_id, id, kind, agent, tokens, cost, expires_at)
 VALUES (:tenant_id, :id, :kind, :agent, :tokens, :cost, :expires_at)
 

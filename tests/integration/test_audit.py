@@ -724,7 +724,6 @@ NOT_RECORDED: Final = {
     "credential_used": "changes only when it was used",
     "erase_people": "takes the names of what nobody else is in, by an erasure, which is recorded",
     "expired_delete": "what opens nothing any more",
-    "member_return": "of a public room, of which neither joining nor leaving is recorded",
 }
 
 

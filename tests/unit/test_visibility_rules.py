@@ -11,8 +11,10 @@ import pytest
 from composer import visibility
 from composer.errors import NotFound, Refused
 from composer.model import (
+    CONSOLE,
     EVERY_VENDOR,
     GLOBAL_NAMESPACE,
+    SLACK,
     Conversation,
     ConversationKind,
     Role,
@@ -406,7 +408,7 @@ def test_a_guest_reads_the_rooms_that_they_are_in_and_nothing_more_by_it(trust: 
 
 
 def test_a_private_channel_that_they_are_in_is_read_by_members_and_by_no_guest() -> None:
-    joined = tuple(replace(room, chat=True) for room in JOINED)
+    joined = tuple(replace(room, platform=SLACK) for room in JOINED)
     member, guest, tool = (replace(opened(trust=trust), joined_rooms=joined) for trust in Trust)
     assert rooms_for_dm(member) == tuple(room for room in joined if not room.isolated)
     assert rooms_for_dm(guest) == rooms_for_dm(tool) == ()
@@ -757,8 +759,10 @@ def test_only_the_person_themselves_gets_everything_that_they_own() -> None:
 
 
 def test_a_person_looks_into_their_rooms_and_a_guest_into_none_of_a_chat_platform() -> None:
-    chat = JoinedRoom("room:a", "a", private=True, project_id=None, isolated=False, chat=True, room_id=uuid.uuid4())
-    terminal = replace(chat, namespace="room:b", name="b", chat=False)
+    chat = JoinedRoom(
+        "room:a", "a", private=True, project_id=None, isolated=False, platform=SLACK, room_id=uuid.uuid4()
+    )
+    terminal = replace(chat, namespace="room:b", name="b", platform=CONSOLE)
     person = EntryAccess(uuid.uuid4(), uuid.uuid4(), EVERY_VENDOR, frozenset())
     both = (chat, terminal)
     assert visibility.rooms_of_person(person, both, Trust.MEMBER) == both

@@ -38,7 +38,7 @@ class QuotaNotices:
         excluded: Sequence[uuid.UUID],
     ) -> DueNotice | None:
         """The earliest notice."""
-        return await tx.operations.take_notice(served, position, excluded)
+        return await tx.operations.take_notice(served, position, excluded, now)
 
     def id_of(self, due: DueNotice) -> uuid.UUID:
         """The admin: what can't be posted to them is left out until the next look, with all else that is for them."""
@@ -47,7 +47,6 @@ class QuotaNotices:
     async def store(self, tx: Transaction, tenant: uuid.UUID, due: DueNotice, now: datetime) -> Turn | None:
         """Store the sentence as a post in the admin's DM with the first agent."""
         agent = self._agents(tenant)[0]
-        await tx.operations.mark_notified(due, now)
         post = Post(f"quota:{due.quota}:{due.month.isoformat()}", notice_text(due), due.platform, ())
         return await store_dm_post(tx, tenant, due.user, due.workspace, agent, post, now)
 

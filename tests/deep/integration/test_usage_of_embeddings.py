@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -191,9 +191,12 @@ class Processes:
             self.judged.put_nowait(False)
             raise
 
-    async def reservations(self) -> list[Spent]:
+    async def reservations(self, at: datetime | None = None) -> list[Spent]:
+        """What the calls that run at a time, by default now, may use."""
+        now = self.harness.clock.now()
         async with self.harness.app.database.transaction(self.harness.workspace().tenant_id) as tx:
-            return await tx.usage.reserved(self.harness.clock.now())
+            spent = await tx.usage.spent(now.date())
+            return [each for each in await tx.usage.spent(now.date(), at or now) if each not in spent]
 
 
 async def test_processes_that_ask_at_the_same_moment_stay_within_a_budget_together(harness: AppHarness) -> None:
@@ -215,13 +218,14 @@ async def test_a_reservation_of_a_process_that_died_expires(harness: AppHarness)
     processes.open.set()
     async with harness.app.database.transaction(tenant) as tx:
         until = harness.clock.now() + RESERVATION_LIFETIME
-        await tx.usage.reserve(tenant, Spent(True, WorkKind.SUMMARY, "nexus", Amount(2_000)), until)
+        await tx.usage.reserve(
+            tenant, Spent(True, WorkKind.SUMMARY, "nexus", Amount(2_000)), harness.clock.now(), until
+        )
     with pytest.raises(BudgetUsedUp):
         await processes.ask()
     harness.clock.tick(RESERVATION_LIFETIME.total_seconds())
     assert await processes.ask() == "yes"
-    async with harness.app.database.transaction(tenant) as tx:
-        assert await tx.usage.reserved(until - RESERVATION_LIFETIME) == [], "it is deleted"
+    assert await processes.reservations(until - RESERVATION_LIFETIME) == [], "it is deleted"
 
 
 async def test_a_call_that_is_given_up_gives_its_reservation_back(harness: AppHarness) -> None:
