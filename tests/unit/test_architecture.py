@@ -58,7 +58,7 @@ JUSTIFIED = {
     "Conversations.lock": "for writing; rows are never shown",
     "SpeechModel.name": "the name of a model",
     "Database.tenants": "slugs of tenants, for the workers",
-    "Deliveries.parts": "ids of messages on the platform",
+    "Deliveries.posted": "ids of messages on the platform",
     "Embedder.name": "the name of a model",
     "Erasure.changed_sources": "sources of an answer, to decide whether it may still be sent; never shown",
     "Erasure.derived_items": "kinds and ids",
