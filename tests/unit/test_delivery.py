@@ -43,14 +43,12 @@ class Store:
     async def transaction(self, tenant: uuid.UUID, mode: Mode = "share") -> AsyncIterator["Store"]:
         yield self
 
-    async def destination(self, turn: uuid.UUID) -> Destination:
-        return Destination("discord", "w", ConversationKind.ROOM, "general", None, False, "m1", "u1")
+    async def posted(self, turn: uuid.UUID) -> tuple[Destination, dict[int, str]]:
+        to = Destination("discord", "w", ConversationKind.ROOM, "general", None, False, "m1", "u1")
+        return to, dict(self.noted)
 
     async def may_show(self, tenant: uuid.UUID, turn: uuid.UUID) -> bool | None:
         return None if self.written else not self.erased
-
-    async def parts(self, turn: uuid.UUID) -> dict[int, str]:
-        return dict(self.noted)
 
     async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> bool:
         self.asked.set()
