@@ -81,7 +81,7 @@ lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check $(CODE)
 
 typecheck: $(STAMP) $(SYNC) ## check types
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 contracts: $(STAMP) $(SYNC) ## check the import rules
 	$(BIN)/lint-imports

@@ -123,14 +123,19 @@ class Readable:
 @dataclass(frozen=True, slots=True)
 class Reviewable:
     """What somebody may approve: of `memories`, which the pool of a project may hold, and of `others`: facts and
-    landmarks, which are never pooled (None: where the memories are)."""
+    landmarks, which are never pooled."""
 
     memories: Readable
-    others: Readable | None = None
+    others: Readable
+
+    @classmethod
+    def alike(cls, readable: Readable) -> "Reviewable":
+        """The same places for items of every kind."""
+        return cls(readable, readable)
 
     def of(self, kind: str) -> Readable:
         """Where they may approve items of a kind."""
-        return self.memories if kind == "memory" or self.others is None else self.others
+        return self.memories if kind == "memory" else self.others
 
 
 @dataclass(frozen=True, slots=True)

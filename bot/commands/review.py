@@ -41,7 +41,7 @@ async def _reviewable(tx: Transaction, call: Call) -> Reviewable:
     """What the caller may review here. Raises Refused for whoever administers nothing here."""
     facts, access = await call.judge(tx), await access_context(tx, call)
     reviewable = visibility.reviewable(access, room_admin=facts.room_admin)
-    if not reviewable.of("fact").namespaces:
+    if not reviewable.others.namespaces:
         raise Refused("Only an admin of this room, or of its project, may review what others wrote here: ask one.")
     return reviewable
 

@@ -112,11 +112,11 @@ async def pending(tx: Transaction, access: EntryAccess) -> list[PendingItem]:
     tool."""
     visibility.owned_by_bearer(access)
     readable = visibility.readable_entries(access)
-    own = Reviewable(readable)
+    own = Reviewable.alike(readable)
     found = [item for user in access.users for item in await tx.quarantine.find_pending(own, user)]
     if access.project is not None:
         for_project = visibility.reviewable_entries(access)
-        found += await tx.quarantine.find_pending(Reviewable(for_project))
+        found += await tx.quarantine.find_pending(Reviewable.alike(for_project))
     by_id = {item.id: item for item in found if item.entry is not None}
     return sorted(by_id.values(), key=lambda item: (item.at, item.id))
 

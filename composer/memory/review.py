@@ -129,7 +129,7 @@ async def contributions(tx: Transaction, reviewable: Readable, author: uuid.UUID
     """What one author has contributed since a time, in the places that a viewer may review."""
     return Contributions(
         tuple(await tx.quarantine.contributions(reviewable, author, since)),
-        tuple(await tx.quarantine.find_pending(Reviewable(reviewable), author, since)),
+        tuple(await tx.quarantine.find_pending(Reviewable.alike(reviewable), author, since)),
     )
 
 

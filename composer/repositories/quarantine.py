@@ -199,7 +199,7 @@ class Quarantine:
 def _reviewable_parameters(reviewable: Reviewable) -> dict[str, Any]:
     """The parameters by which a query reads what may be approved: of memories as any readable rows, and where the
     `others` are."""
-    return {**readable_parameters(reviewable.memories), "others": list(reviewable.of("fact").namespaces)}
+    return {**readable_parameters(reviewable.memories), "others": list(reviewable.others.namespaces)}
 
 
 def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:
