@@ -11,7 +11,7 @@ from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
 from bot.web import operating
-from bot.web.oauth import consent
+from bot.web.oauth import consent, provider
 from bot.web.pages import rendering
 from bot.web.routes import login, oauth, openid
 from composer.layers import structured
@@ -105,6 +105,7 @@ def _of_plain_pages() -> Iterator[str]:
         login.BY_ACCOUNT.format(host="%(1)s"),
         *consent.IN_WORDS.values(),
         *consent.MISTAKES.values(),
+        provider.NOT_REGISTERED,
     )
     yield from (text.format(host="%(1)s", name="%(1)s") for text in (consent.LOCAL, consent.LOOKS_LIKE, consent.LEADS))
 
