@@ -60,6 +60,8 @@ async def read(
             if new and in_time and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
                 known.update(sources_of(item))
                 found.append(item)
+    if not found:
+        return list(items)
     near_ids = {item.id for item in found}
     distinct = without_duplicates([*first, *found], query.text, agents)
     short = list(islice((item for item in distinct if item.id in near_ids), MOST_AROUND))

@@ -91,14 +91,18 @@ def rank(
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
-    reasons = _reasons(relevant, question, now, strategy, agents, rooms)
+    asking = [asking_share(candidate.item.text) for candidate in relevant]
+    reasons = _reasons(relevant, asking, question, now, strategy, agents, rooms)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
     if _ABOUT_QUESTIONS.search(question[:MAX_RANKED_CHARS]) is not None:
         asked = [False for _ in relevant]
     else:
         names = (*agents, *all_agents)
-        asked = [asks_agent(candidate.item, names) for candidate in relevant]
+        asked = [
+            share >= MIN_ASKING_SHARE and _is_to_agent(candidate.item, names)
+            for candidate, share in zip(relevant, asking, strict=True)
+        ]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
         named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
         yield replace(relevant[n].item, score=scores[n], reasons=named)
@@ -173,7 +177,12 @@ def unaddressed(text: str, agents: Collection[str]) -> str:
 
 def asks_agent(item: Item, agents: Collection[str]) -> bool:
     """Whether an item is a question to an agent: one that mentions an agent of these names, or of a DM or session."""
-    if item.kind != "episode" or item.by_agent or not is_question(item.text):
+    return is_question(item.text) and _is_to_agent(item, agents)
+
+
+def _is_to_agent(item: Item, agents: Collection[str]) -> bool:
+    """Whether an item mentions an agent of these names, or is of a DM or session, and not what an agent said itself."""
+    if item.kind != "episode" or item.by_agent:
         return False
     return (
         item.namespace.startswith(_ALONE) or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
@@ -217,13 +226,14 @@ def _relevant(candidates: Sequence[Candidate], matching: Collection[str]) -> lis
 
 def _reasons(
     candidates: Sequence[Candidate],
+    asking: Sequence[float],
     question: str,
     now: datetime,
     strategy: str,
     agents: Collection[str],
     rooms: Collection[str],
 ) -> list[tuple[float, ...]]:
-    """The parts of each candidate's score, in the order of REASONS."""
+    """The parts of each candidate's score, in the order of REASONS. `asking`: the part of each that asks."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
     words = _scale([c.words for c in candidates], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
@@ -257,7 +267,7 @@ def _reasons(
                 ROOM_WEIGHT if item.namespace in rooms else 0.0,
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
-                -QUESTION_PENALTY * asking_share(item.text),
+                -QUESTION_PENALTY * asking[n],
                 -AGENT_PENALTY if item.kind == "episode" and item.author in agents else 0.0,
             )
         )

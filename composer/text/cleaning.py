@@ -102,6 +102,8 @@ def clean_text(text: str) -> str:
 def clean_line(text: str, max_chars: int = MAX_NAME_CHARS) -> str:
     """A name, title or key as it is stored and shown: `clean_text` on one line, without outer spaces; one space for any
     run of white space. A longer one ends with an ellipsis after `max_chars` - 1 characters. May be empty."""
+    if len(text) <= max_chars and text.isascii() and text.isprintable():
+        return " ".join(text.split())
     line = shorten(clean_text(text[: max_chars * 20]).replace(_BLANK, " "), max_chars)
     return shorten(clean_text(line), max_chars)  # the cut may have gone through an emoji
 

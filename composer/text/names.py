@@ -114,7 +114,9 @@ def title_label(title: str) -> str:
 
 
 def _label(name: str) -> str:
-    return shorten(_SIGNS.sub(" ", clean_line(name, MAX_LABEL_CHARS)), MAX_LABEL_CHARS).lstrip("- ")
+    line = clean_line(name, MAX_LABEL_CHARS)
+    plain = shorten(_SIGNS.sub(" ", line), MAX_LABEL_CHARS) if _SIGNS.search(line) else line
+    return plain.lstrip("- ")
 
 
 def in_quotes(text: str, max_chars: int = MAX_LABEL_CHARS) -> str:

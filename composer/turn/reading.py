@@ -87,14 +87,15 @@ class _Snapshot:
     """The database as of one moment, opened for one question.
 
     `conversation_only` reads this conversation's namespace and nothing else: what else the viewer may read
-    depends on who speaks in it. `vector` is the question's embedding, `people` are those whom it names and of whom
-    the viewer may read something, with their names.
+    depends on who speaks in it, the `speakers`. `vector` is the question's embedding, `people` are those whom it names
+    and of whom the viewer may read something, with their names.
     """
 
     tx: Transaction
     access: AccessContext
     conversation_only: Readable
     window: working.Window
+    speakers: Sequence[uuid.UUID]
     vector: Vectors | None
     people: Mapping[uuid.UUID, str]
 
@@ -225,7 +226,7 @@ class Reader:
         now = question.at.astimezone(snapshot.access.zone or common)
         asked, names = asked_text(question), (request.agent.name, request.agent.slug)
         periods = await off_loop(len(asked), partial(asked_periods, asked, now))  # "yesterday" is the asker's
-        speakers, since = speakers_of(question, window.recent), None
+        speakers, since = snapshot.speakers, None
         kind = await off_loop(len(asked), lambda: plain.kind_of(without_mentions(asked), names))
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
             if kind is Plain.MISSED and not periods:  # and one before it
@@ -323,13 +324,14 @@ class Reader:
                         question,
                         expect_busy=remembered.busy,
                     )
-                    scope = visibility.readable(access, speakers_of(question, window.recent))
+                    speakers = speakers_of(question, window.recent)
+                    scope = visibility.readable(access, speakers)
                     people = await plain.read_people(tx.recall, scope, asked, question.at)
                 seen = Participants.of(window)
                 self._participants.put(conversation, seen)
                 read_now = replace(seen, named=plain.words_of_names(people.values(), asked))
                 if text == text_to_embed(question, read_now):
-                    yield _Snapshot(tx, access, conversation_only, window, vector, people)
+                    yield _Snapshot(tx, access, conversation_only, window, speakers, vector, people)
                     return
             remembered = read_now
 
@@ -395,7 +397,7 @@ def _as_plain(
     named: Mapping[uuid.UUID, str],
 ) -> semantic.SearchQuery:
     """The query with what it asks for as a plain question, if it is one. `named` are the people whom it names."""
-    people = named if may_ask_what_was_said(query.about) else {}
+    people = named if named and may_ask_what_was_said(query.about) else {}
     kind = plain.kind_with(people.values(), query.about, kind)
     if kind is None and not people:
         return query

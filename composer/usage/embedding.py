@@ -1,7 +1,7 @@
 """The meter of embeddings: requests to an API for vectors are held within budgets and recorded, as answers are."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -36,7 +36,15 @@ class EmbeddingMeter:
     @property
     def scale(self) -> Scale:
         """What the embedder's cosines say."""
-        return self._embedder.scale if isinstance(self._embedder, MeasuredEmbedder) else MINILM_SCALE
+        return self._measured.scale if self._measured is not None else MINILM_SCALE
+
+    @cached_property
+    def _measured(self) -> MeasuredEmbedder | None:
+        return self._embedder if isinstance(self._embedder, MeasuredEmbedder) else None
+
+    @cached_property
+    def _of_questions(self) -> QuestionEmbedder | None:
+        return self._embedder if isinstance(self._embedder, QuestionEmbedder) else None
 
     async def embed(
         self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False, compared: bool = False
@@ -46,8 +54,8 @@ class EmbeddingMeter:
         embedder = self._embedder
         if compared and isinstance(embedder, ComparingEmbedder):
             return await embedder.embed_compared(texts)
-        if questions and isinstance(embedder, QuestionEmbedder):
-            return await embedder.embed_questions(texts)
+        if questions and self._of_questions is not None:
+            return await self._of_questions.embed_questions(texts)
         if not isinstance(embedder, RemoteEmbedder):
             return await embedder.embed(texts)
         parts = [np.empty((0, embedder.width), dtype=np.float32)]

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composer.layers import ranking
 from composer.layers.ranking import (
     MIN_COSINE,
     NAMED_SPEAKER_WEIGHT,
     TOGETHER_WEIGHT,
+    asking_share,
     is_question,
     rank,
     without_duplicates,
@@ -218,6 +220,18 @@ def test_what_was_asked_of_an_agent_ranks_after_every_statement(text: str, names
     assert about == [1, 2], "who asks what was asked gets it"
     to_people = [asked, candidate(3, "when is carol on leave, bob?", meaning=0.3, words=0.2)]
     assert [uuid.UUID(i.id).int for i in rank(to_people, "is carol away?", NOW, agents=("nexus",))] == [3, 1]
+
+
+def test_what_a_candidate_asks_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def noted(text: str) -> float:
+        read.append(text)
+        return asking_share(text)
+
+    monkeypatch.setattr(ranking, "asking_share", noted)
+    order([candidate(1, "@nexus where is the key?"), candidate(2, "the key is in the drawer")], "the key?")
+    assert sorted(read) == ["@nexus where is the key?", "the key is in the drawer"]
 
 
 def test_what_was_asked_of_another_agent_ranks_after_every_statement() -> None:
