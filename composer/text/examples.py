@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\w+\}|\[[^\[\]]+\]")
 _WORD: Final = re.compile(r"[^\W_]+")
 # The characters of Chinese, Japanese and Korean, each of which is a word here: nothing stands between their words.
 SIGNS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-_WORD_OR_SIGN: Final = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
+WORD_OR_SIGN: Final = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
 _LENGTHS: Final = (2, 3, 4)
 
 
@@ -79,7 +79,8 @@ def examples(name: str, against: str = "") -> Examples:
     sentences = tuple((kind, _PLACEHOLDER.sub(" ", text)) for kind, _, text in read)
     kinds = {_plain(text): kind for kind, _, text in read if not _BRACES.search(text)}
     words = {
-        of: frozenset(word for kind, _, text in read if kind == of for word in words_and_signs(text)) for of in counts
+        of: frozenset(word for kind, _, text in read if kind == of for word in words_and_signs(_BRACES.sub(" ", text)))
+        for of in counts
     }
     return Examples(parts, weights, sentences, kinds, words)
 
@@ -98,7 +99,7 @@ def _lines(name: str) -> list[list[str]]:
 
 def words_and_signs(sentence: str) -> list[str]:
     """The words of a sentence, in lower case, and its signs one by one."""
-    return _WORD_OR_SIGN.findall(sentence.casefold())
+    return WORD_OR_SIGN.findall(sentence.casefold())
 
 
 def _plain(sentence: str) -> str:

@@ -56,6 +56,9 @@ CONSTANTS: Final = frozenset(
         "composer/text/names.py:_ascii_letter",  # single characters
         "composer/text/names.py:_confusable_with_ascii",
         "composer/text/names.py:_reserved_looks",  # the names of the settings' agents
+        "composer/text/forgetting.py:_around",
+        "composer/text/forgetting.py:_lengths",
+        "composer/text/forgetting.py:_verbs",
         "composer/text/plain_questions.py:_frame",
         "composer/text/small_talk.py:_examples",
         "composer/text/rarity.py:_common_words",

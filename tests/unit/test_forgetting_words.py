@@ -38,11 +38,42 @@ def test_what_was_said_before(text: str) -> None:
         "I'm leaving in May. Don't store this!",
         "please do not keep this: the salary is 91k",
         "The code is 9911. Forget that",
+        *("Meine PIN ist 1234, speichere das bitte nicht.", "Le code est 9911, ne retiens pas ça"),
+        *("Mi clave es 1234. Borra eso", "Мой пароль 1234. удали это пожалуйста"),
         "@nexus: the code of the big vault is 9911, forget that",
     ],
 )
 def test_what_the_message_says_itself(text: str) -> None:
     assert asked_to_forget(text) is Forgetting.THIS
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        *(("dimentica quello che ho detto", "before"), ("esquece o que eu disse sobre o Rui", "before")),
+        *(("wis mijn laatste bericht", "before"), ("skasuj to co powiedziałem", "before")),
+        *(("удали моё последнее сообщение", "before"), ("bunu kaydetme lütfen", "before")),
+        *(
+            ("请不要记录这个。", "before"),
+            ("さっきのメッセージを消してください", "before"),
+            ("이거 기억하지 마", "before"),
+        ),
+        *(("Radera allt du vet om mig", "everything"), ("删除关于我的一切", "everything")),
+        *(
+            ("не забудь, что я сказал", None),
+            ("bunu unutma", None),
+            ("别忘了我说的话", None),
+            ("ファイルを消して", None),
+        ),
+    ],
+)
+def test_other_languages_by_examples(text: str, asked: str | None) -> None:
+    assert asked_to_forget(text) == asked
+
+
+def test_the_words_of_a_request_without_its_verb_ask_for_nothing() -> None:
+    for text in ("you know", "I know", "i said", "I'll take that as a no", "as I told you earlier"):
+        assert asked_to_forget(text) is None
 
 
 @pytest.mark.parametrize(
@@ -133,12 +164,12 @@ def test_everything_in_german_french_and_spanish(text: str) -> None:
         # "Never mind", quotes, and what names something else after a colon: only whole messages count
         *("Er meinte, vergiss das", "Vergiss das, war ein Witz", "Lösch das bitte: Zeile 5 in main.py"),
         *("Der Arzt sagte: vergiss alles", "Vergiss alles, was du über Python weisst", "nein, vergiss das"),
-        *("Meine PIN ist 1234, speichere das bitte nicht.", "vergiss, was ich gesagt habe, und fang neu an"),
+        *("vergiss, was ich gesagt habe, und fang neu an", "sie meinte, speichere das nicht"),
         *("Oublie ça, je vais le faire moi-même", "Supprime ça, puis relance le build", "non oublie ça jamais"),
         *("Comme dit la chanson : oublie tout", "ok efface tout, et recompile", "oublie tout, on recommence à zéro"),
-        *("Le code est 9911, ne retiens pas ça", "Efface tout ce que tu sais de moi dans le test"),
+        "Efface tout ce que tu sais de moi dans le test",
         *("Olvida eso, ya lo arreglé", "borra esto: la línea 3 del fichero", "olvida todo, empecemos de nuevo"),
-        *("Mi clave es 1234. Borra eso", "borra lo que te dije en la línea 3"),
+        "borra lo que te dije en la línea 3",
         *("olvida eso de la fiesta", "borra el archivo", "¿cómo borro eso?"),
     ],
 )
