@@ -7,6 +7,8 @@ answer is no: the statement is remembered all the same, and a person can pin it 
 import re
 from typing import Final
 
+from composer.text.examples import examples
+
 _APOSTROPHE: Final = r"['\u2018\u2019\u02bc\u2032`\u00b4\uff07]"
 _GROUP: Final = r"(?:we|the\s(?:whole\s)?(?:team|group|board|council|committee)|our\steam|everyone|everybody)"
 _ADVERB: Final = r"(?:(?:all|both|now|just|finally|already|also|therefore|have|has|officially|unanimously|jointly)\s)"
@@ -77,14 +79,20 @@ _TEACHING: Final = re.compile(
     re.IGNORECASE,
 )
 
+_FILE: Final = "decisions.txt"
+_DECIDED: Final = "decided"
+
 
 def is_group_decision(text: str) -> bool:
     """Whether a statement (one sentence, at most a few hundred characters) says what a group has decided.
 
     Its subject is "we" or the team, or it is marked as a decision; it is no question, no condition, no hope, no
-    hearsay, no story of the past, and not the plan of one person or family.
+    hearsay, no story of the past, and not the plan of one person or family. And it is more like examples of decisions
+    than like examples of what only sounds so ("we decided to order sushi").
     """
     words = " ".join(text.split())
     if _DECISION.search(words) is None:
         return False
-    return not any(pattern.search(words) for pattern in (_OPEN, _REPORTED, _STORY, _PRIVATE, _TEACHING))
+    if any(pattern.search(words) for pattern in (_OPEN, _REPORTED, _STORY, _PRIVATE, _TEACHING)):
+        return False
+    return examples(_FILE).margins(words).get(_DECIDED, 0.0) > 0

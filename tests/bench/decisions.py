@@ -5,12 +5,9 @@ Every sentence of them that the rule proposes, and every one that has a label in
 sentence, and `yes` or `no`), is counted. The labels were made by one reader of what an earlier rule proposed, of
 near misses and of other sentences about what "we" do, by one question: is this plainly a decision that the people who
 talk here have taken together? The sentences themselves are not in this repository. Real talk of this kind has hardly
-any decision in it, so recall is measured on `decision_sentences.txt`: sentences of work talk in the shapes of real
-ones, written for it. Half of the first, by their digest, were held out while the rule was written. The others were
-written later by somebody else, most of them to be mistaken for decisions, and the rule was mended by them: of 51 that
-it proposed at first, 31 were decisions.
-
-The rule knows shapes and no weight. Whoever writes "We adopted a kitten" writes a decision for it.
+any decision in it, so recall is measured on sentences of work talk written for it: `decision_sentences.txt`, which are
+examples of the rule by now (composer/text/decisions.txt), and `decision_more.txt`, which it was not made from. Most
+were written to be mistaken for decisions. The rule knows shapes in English, and no other language.
 """
 
 import hashlib
@@ -26,7 +23,7 @@ from tests.bench.extraction import messages
 
 LABELS: Final = Path(__file__).with_name("decision_labels.txt")
 WRITTEN: Final = Path(__file__).with_name("decision_sentences.txt")
-FIRST: Final = 70  # of those that were written; half of them were held out
+HELD_OUT: Final = WRITTEN.with_name("decision_more.txt")  # a label, a language and a sentence
 
 
 def digest(sentence: str) -> str:
@@ -34,9 +31,10 @@ def digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()[:12]
 
 
-def held_out(sentence: str) -> bool:
-    """Whether a sentence was not looked at while the rule was written."""
-    return int(digest(sentence)[-1], 16) % 2 == 1
+def held_out(language: str = "en") -> list[tuple[str, str]]:
+    """The sentences of a language that the rule was not made from, each with its label."""
+    rows = (line.split("\t") for line in HELD_OUT.read_text(encoding="utf-8").splitlines())
+    return [(label, text) for label, spoken, text in rows if spoken == language]
 
 
 def main(data: Path) -> None:
@@ -52,12 +50,9 @@ def main(data: Path) -> None:
     right, wrong = counts["yes", True], counts["no", True]
     print(f"{read} messages, {labelled} labelled sentences: proposed {right} that are decisions, {wrong} that are not;")
     print(f"  not proposed: {counts['yes', False]} decisions; proposed without a label: {counts['unlabelled', True]}")
-    rows = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
-    first, later = rows[:FIRST], rows[FIRST:]
-    for half in (False, True):
-        written = [(label, text) for label, text in first if held_out(text) is half]
-        print(f"written, {'held out' if half else 'seen'}: {_judged(written)}")
-    print(f"written later: {_judged(later)}")
+    examples = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
+    print(f"examples: {_judged([(label, text) for label, text in examples])}")
+    print(f"held out: {_judged(held_out())}")
 
 
 def _judged(rows: Sequence[Sequence[str]]) -> str:

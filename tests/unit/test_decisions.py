@@ -4,7 +4,7 @@ import pytest
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.patterns import extract
-from tests.bench.decisions import WRITTEN
+from tests.bench.decisions import WRITTEN, held_out
 
 SENTENCES = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
 
@@ -26,6 +26,14 @@ def test_nine_in_ten_of_what_is_proposed_of_200_labelled_sentences_are_decisions
     assert len({text for _, text in SENTENCES}) >= 200
     proposed = [label for label, text in SENTENCES if is_group_decision(text)]
     assert proposed.count("yes") / len(proposed) >= 0.9
+
+
+def test_nine_in_ten_of_what_is_proposed_of_sentences_that_are_no_examples_are_decisions() -> None:
+    sentences = held_out()
+    assert len({text for _, text in sentences} - {text for _, text in SENTENCES}) >= 140
+    proposed = [label for label, text in sentences if is_group_decision(text)]
+    assert proposed.count("yes") / len(proposed) >= 0.9
+    assert proposed.count("yes") / [label for label, _ in sentences].count("yes") >= 0.6
 
 
 @pytest.mark.parametrize(
