@@ -12,7 +12,7 @@ ANY_KEY: Final = "nx_…"
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class ToolAddresses:
     """Where people and tools reach Nexus. `oauth`: a tool may sign in instead of having a key. `gateway`: where what
     speaks the OpenAI API asks models with memory; None where there is no gateway."""
 
@@ -30,13 +30,13 @@ class Guide:
     text: str
 
 
-def addresses_for(settings: Settings, tenant: str) -> Addresses:
+def addresses_for(settings: Settings, tenant: str) -> ToolAddresses:
     """The addresses for the people of a tenant (its slug)."""
     web, has_gateway = settings.web_address, settings.upstream_of(tenant) is not None
-    return Addresses(web, resource_of(web), f"{web}/v1" if has_gateway else None, settings.public_url is not None)
+    return ToolAddresses(web, resource_of(web), f"{web}/v1" if has_gateway else None, settings.public_url is not None)
 
 
-def guides(at: Addresses, key: str = ANY_KEY) -> Sequence[Guide]:
+def guides(at: ToolAddresses, key: str = ANY_KEY) -> Sequence[Guide]:
     """What to paste, with a key in it."""
     bearer = f"Authorization: Bearer {key}"
     found = [
