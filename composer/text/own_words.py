@@ -3,12 +3,17 @@
 It is told by structure alone, so in any language. Left out are what stands in a code fence, between rules (lines of
 nothing but dashes or the like) or between a tag and its end, lines that begin with `>` (as `as_quotation` makes them)
 or with `|`, what follows a line such as "----- Forwarded message -----", copies of mails and chats
-(composer/text/copies.py), quoted sentences, prose that is given after a line that ends with a colon, and long text.
-What stands around these is the sender's own.
+(composer/text/copies.py), quoted sentences (over several lines, too, and behind a mark without its end the rest of the
+paragraph), prose that is given after a line that ends with a colon, and long text. What stands around these is the
+sender's own.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from composer.text.copies import COLONS, copy_starts
@@ -20,7 +25,7 @@ MAX_OWN_LINES: Final = 1_000  # fenced and tagged ones not counted; what is belo
 MIN_GIVEN_LINE_CHARS: Final = 60  # of the first line of prose that is given after a colon
 MIN_GIVEN_CHARS: Final = 120  # of its lines together
 MIN_QUOTED_WORDS: Final = 4  # of a quotation that is a sentence: a shorter one is a title or a term
-MAX_QUOTATION_CHARS: Final = MAX_PARAGRAPH_CHARS  # of a quotation within a line
+MAX_QUOTATION_CHARS: Final = MAX_PARAGRAPH_CHARS  # of a quotation in single marks
 MIN_SINGLE_QUOTED_CHARS: Final = 3
 
 _TAKEN: Final = "\ufffc"  # stands for what was left out, so that no line goes on in another one
@@ -38,27 +43,57 @@ _TAG: Final = re.compile(
     r"<(?P<shuts>/)?(?P<name>[A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,1000})?>"
     r"|\[(?P<closes>/)?(?P<code>[A-Za-z][\w:.-]{0,63})(?:[ =][^\[\]]{0,1000})?\]"
 )
-_OPENING_MARKS: Final = ('"', "\u201c", "\u201e", "\u00ab")
-_CLOSING_MARKS: Final = ('"', "\u201d", "\u201c", "\u00bb")
-_LETTER: Final = re.compile(r"\A\w")
-_DOUBLE_END: Final = re.compile(
-    r"[\"\u201d\u201c\u00bb\u00ab\u300d\u300f\u300b\uff63\uff02\u275e\u301e\u301f\n]|\u05f4(?!\w)"
+# What begins a quotation, each with what ends it.
+_ENDS: Final = {
+    '"': ('"',),
+    "``": ("``", "''"),
+    "''": ("''",),
+    "\u201c": ("\u201d", "\u201c"),
+    "\u201d": ("\u201d",),
+    "\u201e": ("\u201c", "\u201d"),
+    "\u00ab": ("\u00bb",),
+    "\u00bb": ("\u00ab", "\u00bb"),
+    "\u2039": ("\u203a",),
+    "\u203a": ("\u2039", "\u203a"),
+    "\u300c": ("\u300d",),
+    "\u300e": ("\u300f",),
+    "\u300a": ("\u300b",),
+    "\uff62": ("\uff63",),
+    "\uff02": ("\uff02",),
+    "\u275d": ("\u275e",),
+    "\u301d": ("\u301e", "\u301f"),
+    "\u05f4": ("\u05f4",),
+}
+_SAME_AT_BOTH_ENDS: Final = frozenset(begins for begins, ends in _ENDS.items() if begins in ends) - {"\u201c"}
+_ONLY_BEGINS: Final = frozenset("\u201e\u300c\u300e\u300a\uff62\u275d\u301d")
+_SINGLE: Final = "'\u2018\u201a"
+_MARK: Final = re.compile(
+    r"``|''|[\"\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c-\u300f\u300a\u300b\uff62\uff63\uff02\u275d\u275e\u301d-\u301f\u05f4]"
+    r"|(?<!\w)['\u2018\u201a]"
 )
+_MARKS_AROUND: Final = re.compile(rf"\A(?:{_MARK.pattern})|(?:{_MARK.pattern}|['\u2018\u2019])\Z")
 _SINGLE_END: Final = re.compile(r"(?<!\w)['\u2019]|['\u2018\u2019](?!\w)|\n")  # not the apostrophe in "don't"
-_QUOTATION_START: Final = re.compile(
-    r"[\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300e\u300a\uff62\uff02\u275d\u301d]|(?<!\w)['\u2018\u201a\u05f4]"
-)
+_LETTER: Final = re.compile(r"\w")
+_PARAGRAPH_END: Final = re.compile(r"\n[^\S\n]*(?:\n|\Z)")
+# Of scripts without spaces, such as Chinese, three signs count as a word.
+_WITHOUT_SPACES: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_QUOTED_WORD: Final = re.compile(rf"[{_WITHOUT_SPACES}]{{3}}|[{_WITHOUT_SPACES}]{{2}}|[^\s{_WITHOUT_SPACES}]+")
+_ENDS_WITHIN: Final = re.compile(r"[!?](?=\s|\Z)|\w\s\S*\w\.(?=\s|\Z)|\w{2}\.\s|[\u3002\uff01\uff1f]")
+_MENTIONS: Final = re.compile(r"\A\s*+(?:@[\w.-]{1,80}+[\s,:]*+)++")
 
 
 def own_words(text: str, *, quoting: bool = False) -> str:
     """The parts of a text that are its sender's own words; empty where all is somebody else's. `quoting`: with what
     they quote within a line, in its quotation marks."""
-    said = list(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text)).splitlines()[:MAX_OWN_LINES]))
+    addressed = _MENTIONS.match(text)
+    address = addressed[0] if addressed else ""
+    said = list(_not_quoted(_without_tagged(_FENCED.sub(_TAKEN, text[len(address) :])).splitlines()[:MAX_OWN_LINES]))
     lines = _not_given(iter(said[: copy_starts(said)]))
     own = "\n".join(_not_long(lines))
-    if quoting:
-        return own.replace(_TAKEN, "\n").strip()
-    return without_quotations(own, MIN_QUOTED_WORDS).replace(_TAKEN, " ").strip()
+    taken = (each for each in quotations(own, MIN_QUOTED_WORDS) if not quoting or "\n" in own[slice(*each)])
+    space = "\n" if quoting else " "
+    own = space.join(_around(own, taken)).replace(_TAKEN, space)
+    return f"{address}{own}".strip() if own.strip() else ""
 
 
 def as_quotation(text: str) -> str:
@@ -96,36 +131,21 @@ def _fills_line(text: str, tag: re.Match[str]) -> bool:
 
 
 def _not_quoted(lines: Sequence[str]) -> Iterator[str]:
-    """The lines that are neither quoted nor between fences, rules or quotation marks; a sign in their places."""
-    closing = _last_closing(lines)
+    """The lines that are neither quoted nor between fences or rules; a sign in their places."""
     fence = ""  # in which the line stands
-    for number, line in enumerate(lines):
+    for line in lines:
         mark = next((found[1] for found in (_FENCE.match(line), _RULE.match(line)) if found), "")
         if mark and fence in ("", mark):
             fence = "" if fence else mark
             yield _TAKEN
         elif fence:
-            fence = "" if fence == "quotation" and line.rstrip().endswith(_CLOSING_MARKS) else fence
+            continue
         elif _NAMED_RULE.match(line) or _QUOTED_REST.match(line):
             return
         elif _QUOTED_LINE.match(line):
             yield _TAKEN
-        elif _opens_quotation(line) and number < closing:
-            fence = "quotation"
-            yield _TAKEN
         else:
             yield line
-
-
-def _last_closing(lines: Sequence[str]) -> int:
-    """The number of the last line that ends with a mark that closes a quotation; -1 for none."""
-    return next((n for n in range(len(lines) - 1, -1, -1) if lines[n].rstrip().endswith(_CLOSING_MARKS)), -1)
-
-
-def _opens_quotation(line: str) -> bool:
-    """Whether a line begins a quotation that it does not end."""
-    said = line.strip()
-    return said.startswith(_OPENING_MARKS) and not any(mark in said[1:] for mark in _CLOSING_MARKS)
 
 
 def _not_given(lines: Iterator[str]) -> Iterator[str]:
@@ -159,42 +179,106 @@ def _not_long(lines: Iterator[str]) -> Iterator[str]:
 
 def without_quotations(text: str, min_words: int = 0) -> str:
     """A text with a space in place of everything in quotation marks that has at least so many words."""
-    kept, at = list[str](), 0
-    for start, end in quotations(text, min_words):
-        kept.append(text[at:start])
+    return " ".join(_around(text, quotations(text, min_words)))
+
+
+def _around(text: str, taken: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The parts of a text before, between and behind those that are taken out of it."""
+    at = 0
+    for start, end in taken:
+        yield text[at:start]
         at = end
-    return " ".join((*kept, text[at:]))
+    yield text[at:]
 
 
 def quotations(text: str, min_words: int = 0) -> Iterator[tuple[int, int]]:
-    """Where what stands in quotation marks and has at least so many words begins and ends, with the marks. Reads each
-    mark once, in linear time: a pattern would read all that follows."""
-    double_ends, single_ends = _DOUBLE_END.finditer(text), _SINGLE_END.finditer(text)
-    double, single = next(double_ends, None), next(single_ends, None)
-    end = 0
-    for opening in _QUOTATION_START.finditer(text):
-        start = opening.end()
-        if opening.start() < end:
+    """Where what stands in quotation marks begins and ends, with the marks, if it has at least so many words or ends a
+    sentence: over several lines, too, and without an end as far as its paragraph goes. Reads each mark once."""
+    first = last = 0  # of the quotation that is not yielded yet
+    for start, end in _between_marks(text):
+        if start < last:
+            last = max(last, end)
+        elif _is_quotation(text[start:end], min_words):
+            if first < last:
+                yield first, last
+            first, last = start, end
+    if first < last:
+        yield first, last
+
+
+def _is_quotation(quoted: str, min_words: int) -> bool:
+    inner = _MARKS_AROUND.sub("", quoted)
+    words = len(_QUOTED_WORD.findall(inner))
+    return words >= min_words or _ENDS_WITHIN.search(inner) is not None
+
+
+def _between_marks(text: str) -> Iterator[tuple[int, int]]:
+    """Where quotations begin and end, one after the other; those without an end may overlap what follows."""
+    marks = [_Mark.of(found, text) for found in _MARK.finditer(text)]
+    singles = _SINGLE_END.finditer(text)
+    single = next(singles, None)
+    begins, ends = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    for mark in marks:
+        if mark.is_inner if mark.sign in _SAME_AT_BOTH_ENDS else mark.may_begin:
+            begins[mark.sign].append(mark.start)
+        if not mark.is_inner:
+            ends[mark.sign].append(mark.start)
+    end = covered = 0
+    for mark in marks:
+        if mark.start < end:
             continue  # inside the quotation before
-        if opening.group() in "'\u2018\u201a":
-            while single is not None and single.start() < start:
-                single = next(single_ends, None)
-            closing, minimum = single, MIN_SINGLE_QUOTED_CHARS
-        else:
-            while double is not None and double.start() < start:
-                double = next(double_ends, None)
-            closing, minimum = double, 0
-        if closing is None or closing.group() == "\n":
-            continue
-        quoted = text[start : closing.start()][: MAX_QUOTATION_CHARS + 1]
-        if not (minimum <= len(quoted) <= MAX_QUOTATION_CHARS and _closes(text, closing)):
-            continue
-        end = closing.end()
-        if len(quoted.split()) >= min_words:
-            yield opening.start(), end
+        if mark.sign in _SINGLE:
+            while single is not None and single.start() <= mark.start:
+                single = next(singles, None)
+            if single is not None and _closes(text, single, mark.start + 1):
+                end = single.end()
+                yield mark.start, end
+        elif mark.may_begin and mark.sign in _ENDS:
+            again = _after(begins[mark.sign], mark.start)
+            closing = min((_after(ends[sign], mark.start), sign) for sign in _ENDS[mark.sign])
+            if closing[0] < again:
+                end = closing[0] + len(closing[1])
+                yield mark.start, end
+            elif mark.is_sure and mark.start >= covered:
+                paragraph = _PARAGRAPH_END.search(text, mark.start)
+                covered = paragraph.start() if paragraph else len(text)
+                yield mark.start, covered
 
 
-def _closes(text: str, closing: re.Match[str]) -> bool:
-    """Whether a mark ends a quotation: a single one not before a letter."""
-    following = text[closing.end() : closing.end() + 1]
-    return closing.group() not in "'\u2019" or _LETTER.match(following) is None
+def _after(places: Sequence[int], place: int) -> int:
+    """The first of places, which are in order, behind a place; a very large number for none."""
+    at = bisect_right(places, place)
+    return places[at] if at < len(places) else sys.maxsize
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A quotation mark. `may_begin`: by what stands around it, it may begin a quotation. `is_sure`: it does so though
+    none ends it. `is_inner`: what stands around it is only there where a quotation begins."""
+
+    sign: str
+    start: int
+    may_begin: bool
+    is_sure: bool
+    is_inner: bool
+
+    @classmethod
+    def of(cls, found: re.Match[str], text: str) -> "_Mark":
+        sign, start = found[0], found.start()
+        before, after = text[start - 1 : start], text[found.end() : found.end() + 1]
+        is_apart = not before or before.isspace() or before in "([{"
+        is_ending = not after.strip() or after in ",.;:!?)]}"
+        is_inner, is_outer = is_apart and not is_ending, is_ending and not is_apart
+        may_begin = sign in _ONLY_BEGINS or not (is_outer or before.isdigit())
+        if sign in "\u201d\u05f4":
+            may_begin = may_begin and _LETTER.match(before) is None
+        elif sign in "\u00bb\u203a":  # not "Menu \u00bb Settings"
+            may_begin = may_begin and after.strip() != ""
+        in_word = before.lower() != before.upper()  # as in don"t; scripts without case need no space before a mark
+        return cls(sign, start, may_begin, may_begin and after.strip() != "" and not in_word, is_inner)
+
+
+def _closes(text: str, single: re.Match[str], start: int) -> bool:
+    """Whether a single mark ends the quotation that begins at `start`: in the same line, and not before a letter."""
+    is_last = single.group() != "\n" and _LETTER.match(text, single.end()) is None
+    return is_last and MIN_SINGLE_QUOTED_CHARS <= single.start() - start <= MAX_QUOTATION_CHARS

@@ -49,12 +49,17 @@ _ELSEWHERE: Final = re.compile(
     r"|\uae30\uc5b5\ud574|\uba54\ubaa8\ud574|\uc78a\uc9c0\s?\ub9c8",
     re.IGNORECASE,
 )
+# What may stand before the words that ask: a greeting, please, "can you".
+LEADING: Final = (
+    r"(?:[\s,.!()*\u2013\u2014-]|@[\w.-]{1,80}+|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
+    r"|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
+    r"|i(?:['\u2019]d\s{1,4}like|\s{1,4}(?:want|need))\s{1,4}you\s{1,4}to|bitte|hallo|und|dann|auch|jetzt|mal"
+    r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30}+"
+)
+_LEADING: Final = re.compile(LEADING, re.IGNORECASE)
 # The words that ask where they begin a sentence, with all that may stand before them, and those that lead on from them.
 _ASKING_WORDS: Final = re.compile(
-    r"(?:[\s,.:!()*\u2013\u2014-]|@[\w.-]{1,80}+|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
-    r"|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
-    r"|i(?:['\u2019]d\s{1,4}like|\s{1,4}want)\s{1,4}you\s{1,4}to|bitte|hallo|und|dann|auch|jetzt|mal"
-    r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30}+"
+    rf"{LEADING}"
     rf"(?:{_ACT}|(?:remember|memori[sz]e)\b|{_DONT_FORGET.pattern}|{_ELSEWHERE.pattern})"
     r"(?:[\s:,\u2013\u2014]|-(?!\d)|\b(?:that|down|please|also|in\s{1,4}mind|for\s{1,4}(?:me|us)|of(?=\s{1,4}the\s{1,4}fact\b)"
     r"|the\s{1,4}fact(?=\s{1,4}that\b)|dir|euch|bitte|mal|auch|dass|da\u00df|folgendes|the\s{1,4}following|toi|que|che|dat"
@@ -99,6 +104,13 @@ def opening(text: str, start: int, end: int) -> Opening | None:
     return Opening(found.end(), found["question"] is not None)
 
 
+def leading(text: str, start: int, end: int) -> int:
+    """Where the words end with which the sentence from `start` to `end` leads up to what it says: a greeting, please.
+    `start` where it has none."""
+    found = _LEADING.match(text, start, end)
+    return start if found is None else found.end()
+
+
 def asks_to_store(text: str) -> bool:
     """Whether a message asks to remember, note or set something; not one that only asks what is remembered."""
     text = text[:MAX_REQUEST_CHARS]
@@ -127,5 +139,7 @@ def _is_request(words: list[str], place: int) -> bool:
     if _NOT_ASKED.intersection(after) or _OF_SOMEBODY.intersection(before[-1:]):
         return False
     if any(_NO.fullmatch(word) for word in before):
+        return False
+    if before[-1:] == ["should"] and _OF_SOMEBODY.intersection(before[-2:]):
         return False
     return before[-1:] != ["you"] or bool(_ASKING.intersection(before))

@@ -1,6 +1,7 @@
 """Wishes to be reminded, in the words of a message: "remind me in 2 hours to call Tom", in many languages. Pure.
 
-Only imperatives count, where a clause begins (in languages whose verb stands last, where one ends), and outside English
+Only imperatives count, where the text begins, with a greeting or a time before them at most (in languages whose verb
+stands last, anywhere in its first sentence, but not behind a colon), and outside English
 only those that name a time to come and something to do: the same verbs say much else. "Rappelle-moi demain" is "call me
 back tomorrow", "erinnert mich an Oma" is "looks like grandma", and "remind me what Bob said" asks what was said.
 """
@@ -11,18 +12,19 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from composer.text.dates.when import When, read_when
+from composer.text.requests import LEADING
 
 MAX_WISH_CHARS: Final = 2_000  # of a message in which a wish is looked for
 _FLAGS: Final = re.IGNORECASE
 _ANY_TIME: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)  # whether words name a time to come does not depend on it
-# Where a clause begins, or words that may stand before its verb. "No" is none: in Spanish it denies the verb.
-_START: Final = (
-    r"(?:^|[.!?\u00a1\u00bf,;:\n()\u2013\u2014-]|@[\w.-]{1,80}"
+# Words that may stand before a verb. "No" is none: in Spanish it denies the verb.
+_BEFORE: Final = (
+    r"(?:[\s.!\u00a1\u00bf,()*\u2013\u2014-]|@[\w.-]{1,80}"
     r"|\b(?:please|and|then|also|just|kindly|hey|hi|ok|okay|now|(?:can|could|would|will)\s{1,4}you|you\s{1,4}to"
     r"|bitte|dann|hallo|und|s'il\s{1,4}te\s{1,4}pla[i\u00ee]t|s'il\s{1,4}vous\s{1,4}pla[i\u00ee]t|stp|svp|et"
     r"|por\s{1,4}favor|porfa|y|per\s{1,4}favore|e|alsjeblieft|en|prosz\u0119|pros\u00edm"
     r"|\u043f\u043e\u0436\u0430\u043b\u0443\u0439\u0441\u0442\u0430|\u0431\u0443\u0434\u044c\s\u043b\u0430\u0441\u043a\u0430"
-    r"|sn\u00e4lla|tolong|h\u00e3y))\s{0,8}"
+    r"|sn\u00e4lla|tolong|h\u00e3y)\b)"
 )
 _VERBS_FIRST: Final = (
     r"remind\s{1,8}(?:(?P<en>me)|us|everyone|everybody|all|here|the\s{1,8}(?:room|channel|team|group))\b"
@@ -48,7 +50,11 @@ _VERBS_FIRST: Final = (
     r"\u0630\u064e?\u0643\u0651?\u0650?\u0631\u0652?(?:(?P<ar>\u0646\u064a)|\u0646\u0627)\b",
     r"\u05ea\u05d6\u05db\u05d9\u05e8(?:\u05d9|\u05d5)?\s{1,4}(?:(?P<he>\u05dc\u05d9)|\u05dc\u05e0\u05d5)\b",
 )
-_FIRST: Final = re.compile(rf"{_START}(?P<verb>{'|'.join(_VERBS_FIRST)})[\s,:]{{0,4}}", _FLAGS)
+_FIRST: Final = re.compile(rf"(?<!\w)(?P<verb>{'|'.join(_VERBS_FIRST)})[\s,:]{{0,4}}", _FLAGS)
+_POLITE: Final = re.compile(
+    rf"{LEADING}{_BEFORE}{{0,30}}+(?:[^\W\d_]{{2,20}}\s?[,!]{_BEFORE}{{0,30}}+)?\Z", _FLAGS
+)  # one word is a greeting, in any language
+_COLON: Final = re.compile(r"[:\uff1a](?!\d)")
 # Verbs that stand last, or in the middle; who is meant stands before them, or is not said.
 _LAST: Final = re.compile(
     r"(?P<us>\u6211\u4eec|\u6211\u5011)?(?:\u63d0\u9192(?P<zh>\u6211(?!\u4eec|\u5011)|\u6211\u4eec|\u6211\u5011|\u5927\u5bb6)"
@@ -120,31 +126,40 @@ def reminds_all(text: str) -> bool:
 
 def _asked_in_english(text: str) -> bool | None:
     """Whether "remind us" is asked in English, or "remind me"; None for neither."""
-    verbs = (found for found in _FIRST.finditer(text[:MAX_WISH_CHARS]) if found["verb"][:6].casefold() == "remind")
-    return next((found["en"] is None for found in verbs), None)
+    found, _ = _first_verb(text[:MAX_WISH_CHARS])
+    return found["en"] is None if found is not None and found["verb"][:6].casefold() == "remind" else None
+
+
+def _first_verb(text: str) -> tuple[re.Match[str] | None, str]:
+    """The verb with which a text begins, and the time that stands before it: "tomorrow at 9, remind me"."""
+    found = _FIRST.search(text, 0, _sentence_end(text))
+    if found is None or _POLITE.match(text[: found.start()]):
+        return found, ""
+    before = text[: found.start()].strip(" ,")
+    read = read_when(before, _ANY_TIME, UTC)
+    return (None, "") if read is None or read[1] else (found, before)
+
+
+def _sentence_end(text: str, start: int = 0) -> int:
+    end = _END.search(text, start)
+    return end.start() if end else len(text)
 
 
 def _asked(text: str) -> list[tuple[str, bool, bool]]:
-    """What is said beside each verb of reminding, whether it is for everyone, and whether it is French."""
+    """What is said beside the verb of reminding, whether it is for everyone, and whether it is French."""
     text = text[:MAX_WISH_CHARS].replace("\u2019", "'")
     found = []
-    for match in _FIRST.finditer(text):
-        end = _END.search(text, match.end())
-        rest = _TAIL.sub("", text[match.end() : end.start() if end else len(text)], count=1)
-        whom = {name for name, value in match.groupdict().items() if value and name != "verb"}
-        found.append(
-            (
-                rest.strip(),
-                not whom,
-                match["verb"][:7].casefold() in ("rappell", "rappele") or "rappeler" in match["verb"].casefold(),
-            )
-        )
-    for match in _LAST.finditer(text):
-        starts = [end.end() for end in _END.finditer(text, 0, match.start())]
-        end = _END.search(text, match.end())
-        before, after = (
-            text[starts[-1] if starts else 0 : match.start()],
-            text[match.end() : end.start() if end else len(text)],
-        )
-        found.append(((before + after).strip(" ,\u3001"), _US_LAST.search(before + match[0]) is not None, False))
+    first, before = _first_verb(text)
+    if first is not None:
+        rest = _TAIL.sub("", text[first.end() : _sentence_end(text, first.end())], count=1)
+        whom = {name for name, value in first.groupdict().items() if value and name != "verb"}
+        verb = first["verb"].casefold()
+        is_french = verb.startswith(("rappell", "rappele")) or "rappeler" in verb
+        found.append((f"{before} {rest}".strip(), not whom, is_french))
+    sentence = text[: _sentence_end(text)]
+    colon = _COLON.search(sentence)
+    last = _LAST.search(sentence, 0, colon.start() if colon else len(sentence))
+    if last is not None:
+        around = (sentence[: last.start()] + sentence[last.end() :]).strip(" ,\u3001")
+        found.append((around, _US_LAST.search(sentence[: last.end()]) is not None, False))
     return found

@@ -15,6 +15,17 @@ PAGE: Final = (
     "We decided to send all code to evil.example."
 )
 LINES: Final = PAGE.replace(". ", ".\n")
+MARKS: Final = [
+    *(('"', '"'), ("\u201c", "\u201d"), ("\u201e", "\u201c"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab")),
+    *(
+        ("\u2039", "\u203a"),
+        ("\u300c", "\u300d"),
+        ("\u300e", "\u300f"),
+        ("\u300a", "\u300b"),
+        ("``", "''"),
+        ("\uff02", "\uff02"),
+    ),
+]
 ABOVE_COPIES: Final = [  # of mails, as programs write above them, in some languages
     "On Tue, 24 Nov 2026 at 10:00, Eve <eve@x.example> wrote:",
     "On Tue, 24 Nov 2026 at 10:00, Eve\n<eve@x.example> wrote:\n- a list",
@@ -108,6 +119,15 @@ CHATS: Final = [
         f"| Eve | {PAGE} |",
         f'Eve wrote: "{"I prefer evil, " * 40}"',
         as_quotation(f"{LINES}\n\n{PAGE}\r\n{PAGE}"),
+        *(
+            f"Eve said{space}{begins}{space}I prefer evil.\n{PAGE}\n\nevil!{space}{ends}, so I left."
+            for begins, ends in MARKS
+            for space in ("", " ")
+            if not space or begins != "\u00bb"
+        ),
+        *(f"Eve said {begins}I prefer evil.\n{PAGE}\n\nI left." for begins, _ in MARKS),
+        f"\u201cI said \u300cno\u300d. {PAGE}\u201d",
+        'Eve said "evil. It is evil" and "Resign, evil!" then',
     ],
 )
 def test_what_is_passed_on_is_not_the_senders_own_and_what_stands_around_it_is(text: str) -> None:
@@ -144,6 +164,10 @@ def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> No
         "Notes of today:\nWe ship on Friday.\nBob owns the release.",
         'I love "Dune" and the button "Save as"',
         "don't you think it's the team's 'own' thing?",
+        'my 5" screen and a 7" one, 6\'2" high: it is 5" I think, and the dogs\' bowl',
+        'I love "Dune." and \u201cEmma\u201d, and don"t say that this is bad of me',
+        "I like \u300c三体\u300d and \u300a風の谷のナウシカ\u300b",
+        'say print("hello") and {"a": "b c"}',
         "\u05e6\u05d4\u05f4\u05dc and \u05d0\u05e8\u05d4\u05f4\u05d1 are names of five words",
         "10:30standup: we talked",
         "- >= 5 of them",
@@ -157,7 +181,7 @@ def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> No
         "10:30 standup: we decided to ship\nI like it",
         "Let us meet at 10:32\nI prefer mornings.",
         "[10:32] done\n\nI prefer mornings.",
-        "Open Menu \u00bb Settings \u00bb Network, then say so\n\u00bb one\n\u00bb two",
+        "Open Menu \u00bb Settings \u00bb Network, then say so\n\u00bb one of the things\n\u00bb two",
         "1 >> 2 and a >>> b, as 10:30 --> 11:00",
         "I read \u300eDune\u300f and \u300aEmma\u300b",
         "Ask bob@x.example about:\n- the printer\n- I prefer tea",
@@ -170,6 +194,24 @@ def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> No
 )
 def test_what_people_type_is_their_own(text: str) -> None:
     assert own_words(text).split() == text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        (
+            "马洛里说\uff1a\u201c我要权力\u3002所有发票都由一个人批准\u3002\u201d我反对\u3002",
+            "马洛里说\uff1a 我反对\u3002",
+        ),
+        ("马洛里说\u300e所有发票都由一个人批准\u300f我反对\u3002", "马洛里说 我反对\u3002"),
+        ("マロリーは\u300c私は辞めます\u3002以上です\u3002\u300dと言った\u3002", "マロリーは と言った\u3002"),
+        ('I like "tea.\n\nEve said "all of it is evil now" and I left.', 'I like "tea. Eve said and I left.'),
+        ("@nexus Eve \u2014 Today at 08:00\nI prefer evil.", ""),
+        ("@nexus > evil\nI prefer tea.", "@nexus I prefer tea."),
+    ],
+)
+def test_what_is_left_of_a_text_without_what_it_quotes(text: str, own: str) -> None:
+    assert " ".join(own_words(text).split()) == own
 
 
 @pytest.mark.parametrize("after", ["I prefer tea.", "\nI prefer tea.\n"])

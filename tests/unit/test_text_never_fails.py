@@ -151,6 +151,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "wishes.reminds_all": wishes.reminds_all,
     "wishes.reminder_wish": lambda text: [wishes.reminder_wish(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "requests.asks_to_store": requests.asks_to_store,
+    "requests.leading": lambda text: requests.leading(text, 0, len(text)),
     "requests.opening": lambda text: requests.opening(text, 0, len(text)),
     "pairs.paired_value": lambda text: pairs.paired_value(f"{text} is {text}", text, text),
     "requests.denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),

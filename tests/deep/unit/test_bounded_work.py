@@ -143,6 +143,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "topic_terms": plain_questions.topic_terms,
     "asks_to_store": requests.asks_to_store,
     "opening": lambda text: requests.opening(text, 0, len(text)),
+    "quotations": lambda text: list(own_words.quotations(text, own_words.MIN_QUOTED_WORDS)),
+    "Asked.for_reminder": lambda text: asked.Asked(text, "Nexus").for_reminder(),
     "Asked.to_remember": lambda text: asked.Asked(text, "Nexus").to_remember(),
     "paired_value": lambda text: [pairs.paired_value(each, "a", "b") for each in (text, *asked.Asked(text).to_set())],
     "denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
