@@ -16,9 +16,9 @@ from bot.web.shapes.entries import Kind, Names, entry_values, owners
 from bot.web.shapes.values import Moment
 from composer.entries import listing
 from composer.entries.listing import Page
+from composer.entries.namesakes import Labels
 from composer.entries.tools import require_known
 from composer.model import Item
-from composer.prompt.lines import numbers_of_namesakes
 from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.operations import Operation
@@ -141,5 +141,5 @@ async def names_for(tx: Transaction, access: EntryAccess, entries: Sequence[Entr
     people = {access.user: access.name} | (await tx.people.names(others) if others else {})
     of_teams = may_see_teams(access) and any(entry.namespace.startswith("team:") for entry in entries)
     teams = {team.id: team.name for team in await tx.teams.find_for(access.users)} if of_teams else {}
-    numbers = numbers_of_namesakes((name, user) for user, name in people.items())
-    return Names(access, people, numbers, teams)
+    labels = Labels(access, ((name, user) for user, name in people.items()))
+    return Names(access, {user: labels(name, user) for user, name in people.items()}, teams)

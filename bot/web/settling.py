@@ -22,10 +22,10 @@ async def settled_decision(call: ApiCall, placed: Placed, id: uuid.UUID, sent: D
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, Response]:
         place = await placed(tx, access)
         landmark = await decisions.settle(tx, access, place, id, sent.wanted, event.id, call.now)
-        return landmark.id, await _shown(tx, call, place, landmark.id)
+        return landmark.id, await _shown(tx, access, call, place, landmark.id)
 
     async def again(tx: Transaction, access: EntryAccess, event: Event, made: uuid.UUID) -> Response:
-        return await _shown(tx, call, await placed(tx, access), made)
+        return await _shown(tx, access, call, await placed(tx, access), made)
 
     found, repeated = await call.once(make, again)
     if repeated:
@@ -33,7 +33,7 @@ async def settled_decision(call: ApiCall, placed: Placed, id: uuid.UUID, sent: D
     return found
 
 
-async def _shown(tx: Transaction, call: ApiCall, place: DecidingIn, id: uuid.UUID) -> Response:
-    decision = await decisions.decision_of(tx, place, id, call.now)
-    sources = await decisions.messages_of(tx, place.readable, [decision.landmark])
+async def _shown(tx: Transaction, access: EntryAccess, call: ApiCall, place: DecidingIn, id: uuid.UUID) -> Response:
+    decision = await decisions.decision_of(tx, access, place, id, call.now)
+    sources = await decisions.messages_of(tx, access, place.readable, [decision.landmark])
     return json_answer(decision_values(decision, sources))

@@ -23,6 +23,7 @@ from composer.model import EVERY_VENDOR, Trust, derived_id, entries_namespace
 from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.entries import ANY_VENDOR, Entry, EntryValues, EntryWriter
+from composer.text.names import tool_name
 from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.usage.plans import Plan
 from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess
@@ -142,7 +143,7 @@ async def _new_entry(
     values = await off_loop(len(draft["content"]) // CLEANED_PER_READ, lambda: check_entry(draft, now))
     _require_own_vendor(access, values)
     origin = _origin(access)
-    author = writer.name if access.is_person else f"{writer.name} ({access.vendor})"
+    author = writer.name if access.is_person else tool_name(writer.name, access.vendor)
     trust = writer.trust if access.is_person else Trust.TOOL
     size = len(draft["content"].encode())
     return Entry(entry_id(access, event), tag, values, author, origin, trust, now, size=size)

@@ -21,6 +21,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.entries import Entry, EntryValues
 from composer.settings import is_vendor
 from composer.text.moments import moment
+from composer.text.names import tool_name
 from composer.text.work import off_loop
 from composer.visibility import EntryAccess
 
@@ -183,7 +184,7 @@ async def _new_entries(
 
     def entry_of(name: str, item: ImportedEntry, each: EntryValues) -> Entry:
         origin, at = _origin(item), min(now, now if item.created_at is None else moment(item.created_at))
-        author = writer.name if origin == API_ORIGIN else f"{writer.name} ({origin})"
+        author = writer.name if origin == API_ORIGIN else tool_name(writer.name, origin)
         trust = writer.trust if origin == API_ORIGIN else Trust.TOOL
         return Entry(ids[name], tag, each, author, origin, trust, at, size=len(each.whole.encode()))
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.entries.entries import file
-from composer.entries.namesakes import called
+from composer.entries.namesakes import called, invitations_told_apart, members_told_apart
 from composer.errors import BadInput, Conflict, NotFound, Refused
 from composer.model import TeamRole, derived_id, team_namespace
 from composer.repositories.database import Transaction
@@ -95,7 +95,7 @@ async def members(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: da
     """The people of a team, for its members. Raises NotFound for a team that the person may not know of, Refused."""
     _require_reading(access)
     await _judge(tx, access, Act.SEE_TEAM, team, now)
-    return await tx.teams.members(team)
+    return members_told_apart(access, await tx.teams.members(team))
 
 
 async def invites(tx: Transaction, access: EntryAccess, now: datetime) -> list[Invite]:
@@ -144,7 +144,7 @@ async def invitees(tx: Transaction, access: EntryAccess, team: uuid.UUID, now: d
     """The open invitations to a team, for its admins. Raises as `invite`."""
     _require_reading(access)
     await _judge(tx, access, Act.INVITE_TO_TEAM, team, now)
-    return await tx.invites.find(now, place=team)
+    return invitations_told_apart(access, await tx.invites.find(now, place=team))
 
 
 async def revoke_invite(tx: Transaction, access: EntryAccess, team: uuid.UUID, id: uuid.UUID, now: datetime) -> None:

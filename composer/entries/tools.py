@@ -52,6 +52,11 @@ async def require_not_mistyped(tx: Transaction, access: EntryAccess, names: Coll
             )
 
 
+async def used_names(tx: Transaction, access: EntryAccess, now: datetime) -> frozenset[str]:
+    """The names of the person's tools: of those that have, or had, a key, and of those that lately wrote something."""
+    return await _having_keys(tx, access.users) | await _written(tx, access, (), now, limit=_LISTED)
+
+
 async def _having_keys(tx: Transaction, users: Collection[uuid.UUID]) -> frozenset[str]:
     return frozenset(key.vendor for key in await tx.api_keys.of(users) if key.vendor is not None)
 

@@ -32,6 +32,7 @@ from composer.repositories.operations import Operation
 from composer.text.cleaning import clean_text
 from composer.text.digests import text_digest
 from composer.text.masking import mask
+from composer.text.names import tool_name
 from composer.text.own_words import own_words
 from composer.text.work import off_loop
 from composer.usage.operations import Actor, OperationMeter
@@ -162,7 +163,7 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         }
         id = _id(access, content)
         size = len(content.encode())
-        author = f"{name} ({access.vendor})"
+        author = tool_name(name, access.vendor)
         made[id] = Entry(id, tag, check_entry(sent, now), author, access.vendor, Trust.TOOL, now, size=size)
     return list(made.values())
 

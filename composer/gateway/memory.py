@@ -17,6 +17,7 @@ from composer import visibility
 from composer.entries import listing
 from composer.entries.access import access_for_reading
 from composer.entries.draft import API_ORIGIN
+from composer.entries.namesakes import Labels
 from composer.entries.search import (
     DEFAULT_FOUND_ENTRIES,
     MAX_ANSWER_TOKENS,
@@ -42,7 +43,7 @@ from composer.layers import structured
 from composer.memory.index import without_mentions
 from composer.model import project_namespace
 from composer.ports.clock import Clock
-from composer.prompt.lines import numbers_of_namesakes, structured_item
+from composer.prompt.lines import structured_item
 from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryFilter
 from composer.repositories.gateway_turns import Injected, TurnKey
@@ -113,9 +114,11 @@ class _Exact:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What can be read now, whatever is asked. `notes`: the person's own, newest first."""
+    """What can be read now, whatever is asked. `notes`: the person's own, newest first; `people`: who wrote the facts
+    and decisions, by name."""
 
     access: EntryAccess
+    people: Sequence[tuple[str, uuid.UUID | None]]
     exact: _Exact
     notes: Sequence[_Line] = ()
     injected: Injected | None = None
@@ -236,10 +239,12 @@ class GatewayMemory:
             readable = visibility.readable_entries(access)
             exact = await structured.read(tx.structured, readable, now)
             notes = await _notes(tx, access, now)
+        people = _people(exact)
         return _Standing(
             access,
+            people,
             _exact_lines(access, exact),
-            [_Line(each.id, entry_line(each, mask(each.values.text)), each.version) for each in notes],
+            _entry_lines(access, people, [(each, mask(each.values.text)) for each in notes]),
             injected,
             again,
         )
@@ -250,7 +255,7 @@ class GatewayMemory:
 
         def lines() -> list[_Line]:
             wanted = query_terms(without_mentions(_question(turn.text)), ())
-            return [_entry_line(found.access, each, _shown(each, wanted)) for each in found.again]
+            return _entry_lines(found.access, found.people, [(each, _shown(each, wanted)) for each in found.again])
 
         chars = len(turn.text) + sum(len(entry.values.text) for entry in found.again)
         recalled = await off_loop(chars, lines)
@@ -293,15 +298,13 @@ class GatewayMemory:
             question, min(DEFAULT_FOUND_ENTRIES + len(shown), MAX_FOUND_ENTRIES), MAX_ANSWER_TOKENS, exact=False
         )
         result = await self._search.search(reader, wanted)
-        chosen: list[_Line] = []
-        for hit in result.hits:
-            if hit.entry is None or hit.entry.id in shown or len(chosen) == DEFAULT_FOUND_ENTRIES:
-                continue
-            line = _entry_line(found.access, hit.entry, hit.item.text)
-            if line.tokens <= left:
-                chosen.append(line)
+        new = [(hit.entry, hit.item.text) for hit in result.hits if hit.entry is not None and hit.entry.id not in shown]
+        chosen: list[tuple[Entry, str]] = []
+        for each, line in zip(new, _entry_lines(found.access, found.people, new), strict=True):
+            if line.tokens <= left and len(chosen) < DEFAULT_FOUND_ENTRIES:
+                chosen.append(each)
                 left -= line.tokens
-        return chosen
+        return _entry_lines(found.access, found.people, chosen)
 
 
 async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: datetime) -> set[uuid.UUID]:
@@ -325,8 +328,7 @@ async def _changed(tx: Transaction, reader: EntryReader, parts: _Parts, now: dat
 def _exact_lines(access: EntryAccess, found: StructuredRows) -> _Exact:
     """Facts and decisions as lines. The person's own are those that they wrote; what was only proposed nobody did."""
     facts, landmarks, others = list[_Line](), list[_Line](), list[tuple[uuid.UUID | None, _Line]]()
-    authors = [(each.author, each.user_id) for each in found.facts]
-    numbers = numbers_of_namesakes([*authors, *((each.author, each.user_id) for each in found.landmarks)])
+    numbers = Labels(access, _people(found)).numbers
     for fact in found.facts:
         item = structured_item(structured.fact_item(fact, longest=MAX_EXACT_CHARS), numbers)
         if fact.user_id in access.users:
@@ -352,10 +354,24 @@ def _in_turns(lines: Sequence[tuple[uuid.UUID | None, _Line]]) -> list[_Line]:
     return [line for _, line in sorted(numbered, key=lambda each: each[0])]
 
 
-def _entry_line(access: EntryAccess, entry: Entry, text: str) -> _Line:
-    """An entry with a masked text of it; that of another person with where it is from."""
-    place = "" if entry.user_id in access.users else _place(access, entry)
-    return _Line(entry.id, entry_line(entry, text, place), entry.version)
+def _people(found: StructuredRows) -> list[tuple[str, uuid.UUID | None]]:
+    """Who wrote facts and decisions, by name."""
+    facts = [(each.author, each.user_id) for each in found.facts]
+    return [*facts, *((each.author, each.user_id) for each in found.landmarks)]
+
+
+def _entry_lines(
+    access: EntryAccess, others: Sequence[tuple[str, uuid.UUID | None]], shown: Sequence[tuple[Entry, str]]
+) -> list[_Line]:
+    """Entries, each with a masked text of it; those of other people with where they are from. Who wrote them is told
+    from each other, and from `others`."""
+    labels = Labels(access, [*others, *((entry.author, entry.user_id) for entry, _ in shown)])
+    lines = list[_Line]()
+    for entry, text in shown:
+        place = "" if entry.user_id in access.users else _place(access, entry)
+        author = labels(entry.author, entry.user_id)
+        lines.append(_Line(entry.id, entry_line(entry, author, text, place), entry.version))
+    return lines
 
 
 def _place(access: EntryAccess, item: Tagged) -> str:

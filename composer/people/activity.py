@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from composer import visibility
+from composer.entries.namesakes import told_apart
 from composer.model import project_namespace, team_namespace
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
@@ -21,13 +22,13 @@ MAX_ACTIVITY: Final = 60
 @dataclass(frozen=True, slots=True)
 class Activity:
     """Something that somebody did. `kind`: written or changed (an entry), fact, decision, proposal, retired or joined.
-    `user`: who did it; `own`: the person themselves. `place_kind`: team, project or room; `place_id`: its id;
-    `place`: its name."""
+    `user_id`: who did it, where that is known; `own`: the person themselves. `place_kind`: team, project or room;
+    `place_id`: its id; `place`: its name."""
 
     kind: str
     at: datetime
     author: str
-    user: uuid.UUID | None
+    user_id: uuid.UUID | None
     own: bool
     text: str
     place_kind: str
@@ -60,7 +61,7 @@ async def activity_of(
         found += await tx.remembered.changes(readable, since, now, MAX_ACTIVITY)
         places |= {room.namespace: _Place("room", str(room.room_id), room.name) for room in rooms}
     latest = sorted(found, key=lambda each: (each.at, str(each.id)), reverse=True)[:MAX_ACTIVITY]
-    return [_activity(each, places[each.namespace], access) for each in latest]
+    return told_apart(access, [_activity(each, places[each.namespace], access) for each in latest])
 
 
 async def _shared_places(tx: Transaction, access: EntryAccess) -> dict[str, _Place]:
@@ -74,6 +75,5 @@ async def _shared_places(tx: Transaction, access: EntryAccess) -> dict[str, _Pla
 
 def _activity(change: KeptItem, place: _Place, access: EntryAccess) -> Activity:
     own = change.user_id in access.users
-    return Activity(
-        change.kind, change.at, change.author, change.user_id, own, change.text, place.kind, place.id, place.name
-    )
+    user = None if change.kind == "retired" else change.user_id  # who retired it is known by name alone
+    return Activity(change.kind, change.at, change.author, user, own, change.text, place.kind, place.id, place.name)

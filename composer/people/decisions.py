@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer import visibility
+from composer.entries.namesakes import told_apart
 from composer.errors import NexusError, NotFound, Refused
 from composer.memory.remember import amend_landmark, set_landmark_state
 from composer.model import Conversation, ConversationKind, Trust, project_namespace
@@ -142,9 +143,11 @@ async def settle(
     return await amend_landmark(tx, landmark, wanted, access.name, access.user, event, now)
 
 
-async def decision_of(tx: Transaction, place: DecidingIn, id: uuid.UUID, now: datetime) -> Decision:
+async def decision_of(
+    tx: Transaction, access: EntryAccess, place: DecidingIn, id: uuid.UUID, now: datetime
+) -> Decision:
     """A decision of a place, also one that holds no more. Raises NotFound."""
-    board = await decisions_of(tx, place.readable, now, most=None)
+    board = await decisions_of(tx, access, place.readable, now, most=None)
     decision = next((each for each in board.all if each.landmark.id == id), None)
     if decision is None:
         raise NotFound(UNKNOWN_DECISION)
@@ -173,21 +176,21 @@ async def waiting_decisions(
             PlaceOfDecisions.PROJECT, each.id, names[each.id], readable, facts, access.users, trusted=True
         )
     places |= {talk.namespace: _talk_place(access, talk, of_talks) for talk in talks}
-    found = await _proposed(tx, readable, places, now)
+    found = await _proposed(tx, access, readable, places, now)
     if talks:
-        found += await _proposed(tx, of_talks, places, now)
+        found += await _proposed(tx, access, of_talks, places, now)
     return sorted(found, key=lambda each: (each.landmark.decided_at, each.landmark.id))
 
 
 async def _proposed(
-    tx: Transaction, readable: Readable, places: Mapping[str, DecidingIn], now: datetime
+    tx: Transaction, access: EntryAccess, readable: Readable, places: Mapping[str, DecidingIn], now: datetime
 ) -> list[WaitingDecision]:
     proposed = [
         each
         for each in await tx.landmarks.find(readable, now)
         if readable.admits(each) and each.state is LandmarkState.PROPOSED
     ]
-    messages = await messages_of(tx, readable, proposed)
+    messages = await messages_of(tx, access, readable, proposed)
     return [WaitingDecision(each, places[each.namespace], messages.get(each.id, ())) for each in proposed]
 
 
@@ -199,11 +202,11 @@ def waiting_readable(access: EntryAccess, person: PersonInFrame, quarantine: Col
 
 
 async def messages_of(
-    tx: Transaction, readable: Readable, landmarks: Iterable[Landmark]
+    tx: Transaction, access: EntryAccess, readable: Readable, landmarks: Iterable[Landmark]
 ) -> Mapping[uuid.UUID, Sequence[LandmarkMessage]]:
     """The messages that landmarks were found in, oldest first, by landmark."""
     found = defaultdict[uuid.UUID, list[LandmarkMessage]](list)
-    messages = await tx.landmarks.messages(readable, [each.id for each in landmarks])
+    messages = told_apart(access, await tx.landmarks.messages(readable, [each.id for each in landmarks]))
     uploaders = await uploaders_of(tx, {each.id for each in messages})
     for message in messages:
         found[message.landmark_id].append(replace(message, uploaded_by=uploaders.get(message.id, "")))

@@ -8,11 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from composer import visibility
+from composer.entries.namesakes import told_apart
 from composer.errors import NotFound
 from composer.model import project_namespace
 from composer.repositories.database import Transaction
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.text.names import speaker_label
 from composer.visibility import EntryAccess, Readable
 
 MAX_REPLACED: Final = 50  # decisions that hold no more, the latest
@@ -65,11 +67,14 @@ async def project_counts(tx: Transaction, access: EntryAccess, now: datetime) ->
 
 
 async def decisions_of(
-    tx: Transaction, readable: Readable, now: datetime, most: int | None = MAX_REPLACED
+    tx: Transaction, access: EntryAccess, readable: Readable, now: datetime, most: int | None = MAX_REPLACED
 ) -> DecisionBoard:
     """The board of what a viewer may read. `most`: as of board_of."""
     found = [each for each in await tx.landmarks.find(readable, now, retired=True) if readable.admits(each)]
-    return board_of(found, most)
+    shown = told_apart(access, found)
+    return board_of(
+        [replace(each, settled_by=each.settled_by and speaker_label(each.settled_by)) for each in shown], most
+    )
 
 
 def board_of(landmarks: Sequence[Landmark], most: int | None = MAX_REPLACED) -> DecisionBoard:
@@ -93,17 +98,17 @@ def _earlier(landmark: Landmark, by_id: Mapping[uuid.UUID, Landmark]) -> list[La
     return found
 
 
-async def facts_of(tx: Transaction, readable: Readable, at: datetime) -> list[Fact]:
+async def facts_of(tx: Transaction, access: EntryAccess, readable: Readable, at: datetime) -> list[Fact]:
     """The facts that a viewer may read, as they held at a time, by key."""
-    return [each for each in await tx.facts.find(readable, at) if readable.admits(each)]
+    return told_apart(access, [each for each in await tx.facts.find(readable, at) if readable.admits(each)])
 
 
-async def fact_history(tx: Transaction, readable: Readable, key: str) -> list[Fact]:
+async def fact_history(tx: Transaction, access: EntryAccess, readable: Readable, key: str) -> list[Fact]:
     """Every value that a key has had, oldest first. Raises NotFound."""
     found = [each for each in await tx.facts.history(readable, key) if readable.admits(each)]
     if not found:
         raise NotFound("There is no such fact here.")
-    return found
+    return told_apart(access, found)
 
 
 def readable_of_project(access: EntryAccess, project: uuid.UUID) -> Readable:

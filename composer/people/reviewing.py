@@ -14,6 +14,7 @@ from composer import visibility
 from composer.entries import entries
 from composer.entries.draft import SentEntry
 from composer.entries.entries import Writer
+from composer.entries.namesakes import Labels
 from composer.errors import NotFound
 from composer.memory import review
 from composer.memory.forget import Receipt
@@ -60,6 +61,26 @@ class AllWaiting:
 
 
 async def waiting(
+    tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
+) -> AllWaiting:
+    """`_waits`, with what its authors are called there."""
+    found = await _waits(tx, access, presence, quarantine, now)
+    people: list[tuple[str, uuid.UUID | None]] = [(each.item.author, each.item.user_id) for each in found.items]
+    people += [(each.landmark.author, each.landmark.user_id) for each in found.decisions]
+    labels = Labels(access, people)
+
+    def item(waiting: WaitingItem) -> WaitingItem:
+        it = waiting.item
+        return replace(waiting, item=replace(it, author=labels(it.author, it.user_id)))
+
+    def decision(waiting: WaitingDecision) -> WaitingDecision:
+        it = waiting.landmark
+        return replace(waiting, landmark=replace(it, author=labels(it.author, it.user_id)))
+
+    return AllWaiting([item(each) for each in found.items], [decision(each) for each in found.decisions])
+
+
+async def _waits(
     tx: Transaction, access: EntryAccess, presence: Presence, quarantine: Collection[Trust], now: datetime
 ) -> AllWaiting:
     """What waits of the person's own entries, in their own DMs and sessions, and in the rooms and projects that they
@@ -112,7 +133,7 @@ async def decide(
     caller gives the receipt to `app.forgotten` after the commit. Raises NotFound, BadInput when it was decided
     meanwhile, for an entry as `composer.entries.entries.write`, and for a decision as
     `composer.people.decisions.settle`."""
-    waits = await waiting(tx, access, presence, writer.quarantined, now)
+    waits = await _waits(tx, access, presence, writer.quarantined, now)
     decision = next((each for each in waits.decisions if each.landmark.id == id), None)
     if decision is not None:
         wanted = {ReviewAct.APPROVE: LandmarkState.PINNED, ReviewAct.REJECT: LandmarkState.RETIRED}.get(act, text)

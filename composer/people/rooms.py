@@ -11,13 +11,14 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
 
 from composer import visibility
+from composer.entries.namesakes import told_apart
 from composer.errors import NotFound
 from composer.model import Message, RecordingPolicy, Trust
 from composer.people.readers import WhoReads, readers_of_room
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
-from composer.repositories.remembered import KindCount
+from composer.repositories.remembered import KeptItem, KindCount
 from composer.text.dates.local_days import start_of_day
 from composer.turn.explanation import uploaders_of
 from composer.visibility import EntryAccess, JoinedRoom, Readable
@@ -163,14 +164,21 @@ async def room_month(tx: Transaction, readable: Readable, room: uuid.UUID, month
 
 
 async def room_messages(
-    tx: Transaction, readable: Readable, room: uuid.UUID, day: date, zone: tzinfo
+    tx: Transaction, access: EntryAccess, readable: Readable, room: uuid.UUID, day: date, zone: tzinfo
 ) -> list[tuple[Message, str]]:
     """What people said in a room on a day, oldest first, each with the admin from whose file it came, by name; of more
     than 200 messages the latest."""
     since, until = start_of_day(day, zone), start_of_day(day + timedelta(days=1), zone)
     found = await tx.digests.messages_since(readable, room, since - _INSTANT, MAX_DAY_MESSAGES, until)
     uploaders = await uploaders_of(tx, {message.id for message, _ in found})
-    return [(message, uploaders.get(message.id, "")) for message, _ in found]
+    return [(each, uploaders.get(each.id, "")) for each in told_apart(access, [message for message, _ in found])]
+
+
+async def room_memories(
+    tx: Transaction, access: EntryAccess, readable: Readable, now: datetime, limit: int
+) -> list[KeptItem]:
+    """The latest memories of a room, newest first."""
+    return told_apart(access, await tx.remembered.memories(readable, now, limit))
 
 
 def _day(summary: ReadableSummary, zone: tzinfo) -> date:

@@ -61,10 +61,11 @@ def numbers_of_namesakes(speakers: Iterable[tuple[str, uuid.UUID | None]], besid
     people = [(speaker_label(name), user) for name, user in named]
     looks = [looks_within(label) for label, _ in people]
     by_look = defaultdict[str, set[uuid.UUID]](set)
-    for (_, user), (whole, *_) in zip(people, looks, strict=True):
-        by_look[whole].add(user)
+    for (_, user), (whole, _) in zip(people, looks, strict=True):
+        for look in whole:
+            by_look[look].add(user)
     alike = set[uuid.UUID]()
-    for (label, user), within in zip(people, looks, strict=True):
+    for (label, user), (_, within) in zip(people, looks, strict=True):
         for users in (by_look[each] for each in within if each in by_look):
             if users != {user}:
                 alike |= users | {user}
@@ -103,11 +104,16 @@ def structured_item(item: Item, namesakes: Mapping[uuid.UUID, str]) -> Item:
     return replace(item, text=f"{before}; {label}{number}, {after}")
 
 
+def named_label(name: str, user: uuid.UUID | None, namesakes: Mapping[uuid.UUID, str]) -> str:
+    """What a person is called, told from others of that name."""
+    return speaker_label(name) + ("" if user is None else namesakes.get(user, ""))
+
+
 def author_label(message: Message, namesakes: Mapping[uuid.UUID, str]) -> str:
     """Who wrote a message, as its line begins, told from others of that name."""
     if message.by_agent:
         return title_label(message.author)  # whatever its admins call it
-    return speaker_label(message.author) + ("" if message.user_id is None else namesakes.get(message.user_id, ""))
+    return named_label(message.author, message.user_id, namesakes)
 
 
 def numbers_in(items: Iterable[Item], beside: str = "") -> Mapping[uuid.UUID, str]:

@@ -52,7 +52,8 @@ class ProjectSession:
     has a name."""
 
     session: SessionName
-    person: str
+    author: str
+    user_id: uuid.UUID
     own: bool
     last_at: datetime
 
@@ -154,7 +155,9 @@ class Sessions:
             **_after(after),
         )
         return [
-            ProjectSession(_session(row, row["id"]), row["person"], owned.admits(row["user_id"]), row["last_at"])
+            ProjectSession(
+                _session(row, row["id"]), row["author"], row["user_id"], owned.admits(row["user_id"]), row["last_at"]
+            )
             for row in rows
             if owned.admits(row["user_id"]) or row["namespace"] in readable.pooled
         ]

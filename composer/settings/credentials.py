@@ -11,11 +11,25 @@ from composer.settings.values import PLATFORMS
 DEFAULT_WORKSPACE = "default"  # of the terminal
 MIN_SETTINGS_KEY_CHARS = 32
 MAX_SETTINGS_KEY_CHARS = 1_024
-# The bot itself, and words that say where something comes from which no tool wrote.
-# Origins that mean something else: the bot, people, and the ways by which memories come.
+# Origins that mean something else (the bot, people, and the ways by which memories come), and words that would say
+# something of a person or a decision beside whose name they stand.
 RESERVED_VENDORS = frozenset(
     {"nexus", "api", "gateway", "person", "extracted", "explicit", "imported", "all", "any", "none"}
     | {"console", "discord", "slack", "rest", "script", "test"}
+    | {"i", "me", "myself", "you", "own", "we", "us", "they", "everyone", "everybody", "someone", "nobody", "team"}
+    | {
+        "app",
+        "user",
+        "admin",
+        "owner",
+        "system",
+        "assistant",
+        "proposed",
+        "decided",
+        "approved",
+        "accepted",
+        "confirmed",
+    }
 )
 VENDOR_RULE = (
     "the name of a tool is 1 to 32 characters of a-z, 0-9, - and _, begins with a letter or a digit, and is not one of "

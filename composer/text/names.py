@@ -34,8 +34,10 @@ _SIGNS: Final = re.compile(
     "\u02d0\u02f8\u0589\u05c3\u2236\ua789\ufe13\ufe30\ufe47\ufe48\ufe55\ufe59-\ufe5e\u207d\u207e\u208d\u208e\u2223\u23d0\u2758]"
 )
 # What closes a quotation, also to who reads fast: straight, curly, low, angled, full-width and ornamental double marks.
+_TOOL_OF: Final = re.compile(r" \(app [a-z0-9][a-z0-9_-]{0,31}\)\Z")  # ends a `tool_name`
 _QUOTES: Final = re.compile('["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]')
 _APOSTROPHE: Final = "'"
+_TATWEEL: Final = "\u0640"
 _RESERVED: Final = frozenset(each.casefold() for each in (AGENT_LABEL, *ROLES, *NOT_ONE_PERSON))
 _PERSON: Final = "a person named "
 # Letters and digits of ASCII that look alike. What are digits alone is a number, and no name in disguise.
@@ -63,9 +65,11 @@ def person_name(name: str, agents: Collection[str]) -> str:
 
     Whoever is called like one of `agents` (their names and slugs), also with other letters that look the same, or like
     "You", "Assistant" or "System", like several people ("Everyone", "The team") or like an app ("alice (app)"), becomes
-    "a person named …".
+    "a person named …". A name has no brackets as that of a tool has.
     """
     cleaned = clean_line(name)
+    if _TOOL_OF.search(cleaned):
+        cleaned = clean_line(_SIGNS.sub(" ", cleaned))
     is_taken = _is_taken(cleaned, agents) or (_ends_like_an_app(cleaned) and not cleaned.startswith(_PERSON))
     return _PERSON + cleaned if is_taken else cleaned
 
@@ -77,6 +81,11 @@ def app_name(name: str, agents: Collection[str]) -> str:
     cleaned = clean_line(name).removesuffix(badge)
     named = _PERSON + cleaned if _is_taken(cleaned, agents) else cleaned
     return f"{shorten(named, MAX_LABEL_CHARS - len(badge))}{badge}"
+
+
+def tool_name(person: str, tool: str) -> str:
+    """The name under which a tool of a person writes: "alice (app claude)"."""
+    return f"{person} ({APP} {tool})"
 
 
 def _is_taken(name: str, agents: Collection[str]) -> bool:
@@ -102,7 +111,10 @@ def _reserved_looks(agents: tuple[str, ...]) -> frozenset[str]:
 
 def speaker_label(name: str) -> str:
     """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
-    times. A person whose name was stored before it was cleaned so is not called "You" or "Everyone" either."""
+    times, but for those of a `tool_name`. A person whose name was stored before it was cleaned so is not called "You"
+    or "Everyone" either."""
+    if tool := _TOOL_OF.search(name):
+        return f"{speaker_label(name[: tool.start()])}{tool[0]}"
     label = _label(name) or NOBODY
     return _PERSON + label if label.casefold() in _RESERVED else label
 
@@ -124,14 +136,20 @@ def in_quotes(text: str, max_chars: int = MAX_LABEL_CHARS) -> str:
     return f'"{_QUOTES.sub(_APOSTROPHE, clean_line(text, max_chars))}"'
 
 
-def looks_within(name: str) -> list[str]:
-    """What a name looks like at first sight, by which two people may be taken for one another, and then what each run
-    of at most MAX_WORDS_WITHIN of its words does: "alice and carol" has the looks of alice and of carol."""
-    words = _shaped_words(name)
-    whole = _shape("".join(words)) or name.casefold()
-    lengths = range(2, min(MAX_WORDS_WITHIN + 1, len(words)))
-    runs = (words[start : start + length] for length in lengths for start in range(len(words) - length + 1))
-    return [whole, *words, *(_shape("".join(run)) for run in runs)]
+def looks_within(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a name looks like at first sight, by which two people may be taken for one another: as it is written and in
+    small letters, with its words in their order and sorted. And the same with what each run of at most MAX_WORDS_WITHIN
+    of its words looks like: "alice and carol" has the looks of alice and of carol. The tool of a `tool_name`, and what
+    only makes Arabic letters longer, do not count."""
+    name = _TOOL_OF.sub("", name).replace(_TATWEEL, "")
+    whole, within = set[str](), set[str]()
+    for each in {name} if name.isascii() else {name, name.casefold()}:
+        words = _shaped_words(each)
+        lengths = range(2, min(MAX_WORDS_WITHIN + 1, len(words)))
+        runs = (words[start : start + length] for length in lengths for start in range(len(words) - length + 1))
+        whole |= {_shape("".join(words)) or name.casefold(), _shape("".join(sorted(words))) or name.casefold()}
+        within |= {*words, *(_shape("".join(run)) for run in runs)}
+    return frozenset(whole), frozenset(whole | within)
 
 
 def looks(name: str) -> frozenset[str]:

@@ -44,7 +44,7 @@ ORDER BY s.namespace
 -- that its pool holds (`pooled`: their namespaces), without those of people who opted out. A session of somebody else has no
 -- name.
 SELECT s.id, CASE WHEN s.user_id = ANY (:user_ids::uuid[]) THEN s.name ELSE '' END AS name, s.user_id, s.namespace,
-       u.name AS person, a.slug AS agent, p.id AS project_id, p.slug AS project, latest.at AS last_at
+       u.name AS author, a.slug AS agent, p.id AS project_id, p.slug AS project, latest.at AS last_at
 FROM conversations AS s
 JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = s.agent_id
 JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = s.project_id

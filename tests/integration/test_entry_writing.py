@@ -231,7 +231,7 @@ async def test_what_a_tool_writes_for_a_project_waits_where_the_settings_say_so(
     assert await hub.titles("alice") == []
     assert "zqwaits" not in await recalled(hub, "alice", "zqwaits")
     shown = (await hub.harness.command("alice", "/nexus memory pending", dm="nexus")).text
-    assert "alice (claude) (tool), memory: zqwaits key: k tags: t metadata: {" in shown
+    assert "alice (app claude) (tool), memory: zqwaits key: k tags: t metadata: {" in shown
     await write("zqnewer", metadata={"b": 2})
     shown = (await hub.harness.command("alice", "/nexus memory pending", dm="nexus")).text
     assert "zqnewer" in shown

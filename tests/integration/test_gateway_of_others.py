@@ -105,6 +105,19 @@ async def test_those_whose_facts_and_decisions_stand_there_under_one_name_are_to
     assert told["zqone"] != told["zqother"]
 
 
+async def test_those_whose_entries_are_recalled_under_one_name_are_told_apart(stage: GatewayStage) -> None:
+    namesake = "m\u0430llory"
+    await stage.hub.user(namesake)
+    await shared_project(stage, "alice", namesake)
+    for user, word in (("mallory", "zqone"), (namesake, "zqother")):
+        async with stage.hub.request(user) as (_, access):
+            (apollo,) = access.projects
+        await stage.hub.write(user, f"the vault is behind {word}", kind="procedural", project=apollo.id)
+    _, other = await asked(stage)
+    told = dict(re.findall(r"llory \[(\d{4})\] \(procedural, by another person.*(zq\w+)", other))
+    assert sorted(told.values()) == ["zqone", "zqother"], other
+
+
 async def test_nothing_of_others_however_long_keeps_out_what_is_ones_own(stage: GatewayStage) -> None:
     command = stage.harness.command
     await command("alice", "/nexus fact set deploy_day zqfriday --everywhere --yes", dm="nexus")

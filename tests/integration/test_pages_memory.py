@@ -75,7 +75,7 @@ async def test_the_list_is_narrowed_down_by_each_label(harness: AppHarness, alic
         "?place=your+entries": {"zqdeploy", "zqtea", "zqclaude"},
         "?place=somewhere": set(),
         "?project=apollo": set(),
-        "?by=alice+(claude)": {"zqclaude"},
+        "?by=alice+(app+claude)": {"zqclaude"},
         "?shelf=preferences": {"zqtea"},
         f"?since={today}&until={today}": {"zqdeploy", "zqtea", "zqclaude", "zqday"},
         "?until=2001-01-01": set(),

@@ -61,7 +61,7 @@ async def test_an_admin_of_the_project_accepts_and_rejects(hub: Hub, alice: Pers
     await proposed(hub, "bob", "zqyarn is used", apollo)
     shown = await alice.page("/waiting")
     assert "2 things wait for you." in shown
-    assert "bob (claude)" in shown
+    assert "bob (app claude)" in shown
     assert "project apollo" in shown
     first, second = decisions(shown)
     assert await hub.titles("alice") == []
@@ -392,7 +392,7 @@ async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
 
     found = await listed("alice")
     assert [(each["kind"], each["author"], each["place"]["kind"]) for each in found] == [
-        ("memory", "bob (claude)", "project"),
+        ("memory", "bob (app claude)", "project"),
         ("decision", "bob", "room"),
         ("decision", "alice", "own"),
     ]

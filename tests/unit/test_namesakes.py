@@ -10,6 +10,7 @@ import pytest
 from composer.model import Item, Message, Visibility
 from composer.ports.clock import EARLIEST
 from composer.prompt.lines import author_label, message_line, numbers_of_namesakes, recall_line, structured_item
+from composer.text.names import person_name, speaker_label, tool_name
 
 ONE, TWO, THREE = (uuid.UUID(int=n) for n in (1, 2, 3))
 OWN = {ONE: " [5470]", TWO: " [5083]", THREE: " [8075]"}  # of these ids, for ever: they stand in stored summaries
@@ -29,6 +30,30 @@ def test_names_that_look_the_same_have_numbers_too(name: str) -> None:
 def test_who_has_anothers_whole_name_within_theirs_has_a_number_and_so_has_the_other(name: str) -> None:
     assert set(numbers_of_namesakes([("Alex", ONE), (name, TWO)])) == {ONE, TWO}
     assert numbers_of_namesakes([("Alex", ONE), (name, ONE)]) == {}, "who was renamed is one person"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("\u0418\u0432\u0430\u043d", "\u0418\u0412\u0410\u041d"),  # Ivan in Cyrillic, and in capitals
+        ("\u0395\u03bb\u03ad\u03bd\u03b7", "\u0395\u039b\u0395\u039d\u0397"),  # Eleni in Greek
+        ("\u0645\u062d\u0645\u062f", "\u0645\u0640\u062d\u0645\u062f"),  # with a tatweel, which is no letter
+        ("Stra\u00dfe", "STRASSE"),
+        ("Bob Smith", "Smith Bob"),
+        ("Bob Smith", "Smith, Bob"),
+        ("Bob Smith (app claude)", "bob smith"),
+    ],
+)
+def test_case_in_any_script_order_of_words_and_longer_letters_do_not_count(one: str, other: str) -> None:
+    assert set(numbers_of_namesakes([(one, ONE), (other, TWO)])) == {ONE, TWO}
+
+
+def test_a_tool_is_called_an_app_of_its_person_and_no_person_is_called_so() -> None:
+    item = Item("semantic", "memory", "m", "We pay.", EARLIEST, "n", Visibility.PUBLIC, ONE, author="Alex (app claude)")
+    assert f"Alex (app claude){OWN[ONE]} (memory): We pay." in recall_line(item, [], namesakes=OWN)
+    for name in ("Alex (app claude)", "Alex\u2009(app claude)", "Alex (app claude) (app claude)"):
+        assert speaker_label(person_name(name, ())) == re.sub(r"[\u2009 ()]+", " ", name).strip()
+    assert speaker_label(tool_name(person_name("Alex (app x)", ()), "claude")) == "Alex app x (app claude)"
 
 
 @pytest.mark.parametrize("name", ["Alexander", "Alexa Bo", "Bo", "\u2713"])

@@ -10,11 +10,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from bot.web.entry_pages import names_for
-from bot.web.mcp.answers import DATA, authors_apart, called, entry_id, listed_values, text_of, whole_values
+from bot.web.mcp.answers import DATA, entry_id, listed_values, text_of, whole_values
 from bot.web.mcp.caller import ToolCaller
 from bot.web.problems import RequestRefused
 from composer import visibility
 from composer.entries import listing
+from composer.entries.namesakes import told_apart
 from composer.entries.projects import named_project
 from composer.errors import BadInput, NexusError, NotFound, where_raised
 from composer.layers import structured
@@ -84,15 +85,14 @@ class MemoryResources:
                 found = named_project(access, project)
                 readable = visibility.readable_entries(access).within([project_namespace(found.id)])
                 stored = await structured.read(tx.structured, readable, call.now)
-            numbers = authors_apart(access, stored.landmarks)
             shown = [
                 {
                     "date": f"{mark.decided_at:%Y-%m-%d}",
-                    "author": called(mark.author, mark.user_id, numbers),
+                    "author": mark.author,
                     "state": str(mark.state),
                     "text": mark.text,
                 }
-                for mark in stored.landmarks
+                for mark in told_apart(access, stored.landmarks)
             ]
             return text_of({"note": DATA, "project": found.slug, "landmarks": shown})
 

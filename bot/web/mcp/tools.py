@@ -17,8 +17,6 @@ from bot.web.call import ApiCall
 from bot.web.entry_pages import names_for
 from bot.web.mcp.answers import (
     DATA,
-    authors_apart,
-    called,
     entry_id,
     hit_values,
     listed_values,
@@ -35,6 +33,7 @@ from bot.web.shapes.values import Moment
 from composer import visibility
 from composer.entries import entries, listing, teams
 from composer.entries.draft import MAX_ENTRY_KEY_CHARS, MAX_SESSION_CHARS
+from composer.entries.namesakes import told_apart
 from composer.entries.projects import named_project
 from composer.entries.search import DEFAULT_FOUND_ENTRIES, MAX_FILTERS, MAX_FOUND_ENTRIES, EntryQuestion, EntryReader
 from composer.errors import BadInput, NexusError, NotFound, where_raised
@@ -283,7 +282,6 @@ class EntryTools:
                 readable = visibility.readable_entries(access)
                 stored = await structured.read(tx.structured, readable, call.now)
             wanted = [fact for fact in stored.facts if about.casefold() in _words_of(fact)]
-            numbers = authors_apart(access, wanted)
             of_project = {project_namespace(each.id): each.slug for each in access.projects}
             shown = [
                 {
@@ -291,10 +289,10 @@ class EntryTools:
                     "value": from_json(fact.value),
                     "about": fact.subject,
                     "since": f"{fact.valid_from:%Y-%m-%d}",
-                    "author": called(fact.author, fact.user_id, numbers),
+                    "author": fact.author,
                     "project": of_project.get(fact.namespace, ""),
                 }
-                for fact in wanted
+                for fact in told_apart(access, wanted)
             ]
             left = max(0, len(shown) - MAX_TOOL_FACTS)
             return text_of({"note": DATA, "facts": shown[:MAX_TOOL_FACTS], **({"not_shown": left} if left else {})})

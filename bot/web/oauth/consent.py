@@ -4,8 +4,9 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from fastapi.responses import Response
@@ -43,6 +44,10 @@ LOCAL: Final = (
 )
 SELF_NAMED: Final = (
     "It calls itself so, and nobody has checked that: go on only if you have just started this yourself."
+)
+IS_TAKEN: Final = (
+    "You have a tool of the name {name} already. Under that name this app would read what only that one may, and "
+    "replace and erase what it wrote: give it that name only if it is the same tool."
 )
 LOOKS_LIKE: Final = "Its name is written with letters that look like others: it may want to be taken for {name}."
 # What is wrong with a request of an app, for the person, by the code that the app is told (RFC 6749, RFC 8707).
@@ -90,10 +95,14 @@ def mistake_page(pages: PlainPages, mistake: Mistake) -> Response:
     return answer
 
 
-def vendor_of(name: str) -> str:
-    """The name of a tool that fits what an app calls itself; empty where none does. The person may write another."""
+def vendor_of(name: str, used: Collection[str] = ()) -> tuple[str, str]:
+    """The name of a tool that fits what an app calls itself (empty where none does; the person may write another), and
+    of the tool of theirs (one of `used`) that has the name which fitted better, so that it gets another one."""
     found = _NO_WORD.sub("-", name.lower()).strip("-")[:MAX_VENDOR_CHARS].strip("-")
-    return found if is_vendor(found) else ""
+    if not is_vendor(found):
+        return "", ""
+    numbered = (f"{found[: MAX_VENDOR_CHARS - len(f'-{n}')]}-{n}" for n in count(2))
+    return (next(each for each in numbered if each not in used), found) if found in used else (found, "")
 
 
 def consent_page(
@@ -105,9 +114,10 @@ def consent_page(
     token: str,
     said: Mapping[str, str],
     wrong: str = "",
+    taken: str = "",
 ) -> Response:
     """The page. `person` is whose memory it is about, with their tenant; `vendor` what the field holds, `wrong` what is
-    wrong with it."""
+    wrong with it, `taken` the tool of theirs that is called as the app would be."""
     parts = [pages.text(wrong)] if wrong else []
     if client.has_address:
         parts.append(pages.text(f"It is the app described at {client.id}"))
@@ -120,6 +130,8 @@ def consent_page(
     parts.append(pages.text(said_where.format(host=host_of(asked.redirect_uri))))
     parts.append(pages.text("It could:"))
     parts.append(pages.items(IN_WORDS[each] for each in asked.permissions))
+    if taken:
+        parts.append(pages.text(IS_TAKEN.format(name=in_quotes(taken))))
     kept = {name: said[name] for name in PARAMETERS if name in said}
     parts.append(
         pages.form(

@@ -269,8 +269,9 @@ async def _suggestions(
     now, found = viewer.call.now, list[SuggestedQuestion]()
     for id, name in projects[:SUGGESTED_PROJECTS]:
         readable = remembered.readable_of_project(reading.access, uuid.UUID(id))
-        decided = (await remembered.decisions_of(reading.tx, readable, now)).current
-        facts = sorted(await remembered.facts_of(reading.tx, readable, now), key=lambda each: each.valid_from)
+        decided = (await remembered.decisions_of(reading.tx, reading.access, readable, now)).current
+        held = await remembered.facts_of(reading.tx, reading.access, readable, now)
+        facts = sorted(held, key=lambda each: each.valid_from)
         if decided:
             text = shorten(decided[0].landmark.text, SUGGESTED_CHARS)
             found.append(SuggestedQuestion("decision", text, id, name))

@@ -53,7 +53,7 @@ def back_to(page: DecidedOn, kind: PlaceOfDecisions, id: uuid.UUID, act: Decisio
 
 async def board_values(viewer: Viewer, reading: Reading, place: DecidingIn) -> dict[str, Any]:
     """What a board shows."""
-    board = await decisions_of(reading.tx, place.readable, viewer.call.now)
+    board = await decisions_of(reading.tx, reading.access, place.readable, viewer.call.now)
     found = (each.landmark for each in (*board.proposed, *board.current))
-    sources = await decisions.messages_of(reading.tx, place.readable, found)
+    sources = await decisions.messages_of(reading.tx, reading.access, place.readable, found)
     return {"board": board, "place": place, "sources": sources, "zone": viewer.zone}

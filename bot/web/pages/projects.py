@@ -13,6 +13,7 @@ from bot.web.pages.rendering import page
 from bot.web.pages.rooms import ROOMS, Day, FactKey, ViewName, WantedView, day_or_none, fact_values
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing
+from composer.entries.namesakes import told_apart
 from composer.model import Role
 from composer.people import decisions, remembered
 from composer.people.credentials.principal import KeyPermission
@@ -205,4 +206,4 @@ async def _entries(viewer: Viewer, reading: Reading, id: uuid.UUID, cursor: str 
     found = await listing.page(
         reading.tx, named, EntryFilter(), viewer.call.now, only_project=True, limit=SHOWN_ENTRIES, cursor=cursor
     )
-    return {"entries": found.entries, "more": found.cursor, "cursor": cursor}
+    return {"entries": told_apart(reading.access, found.entries), "more": found.cursor, "cursor": cursor}

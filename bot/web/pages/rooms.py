@@ -111,7 +111,7 @@ async def show_room(
         if chosen == "days":
             values |= await _calendar(viewer, reading, room, readable, wanted)
         elif chosen == "memories":
-            values["memories"] = await reading.tx.remembered.memories(readable, now, SHOWN_MEMORIES)
+            values["memories"] = await rooms.room_memories(reading.tx, reading.access, readable, now, SHOWN_MEMORIES)
         elif chosen == "decisions":
             values |= await board_values(viewer, reading, await _deciding(viewer, reading, id))
         else:
@@ -150,8 +150,8 @@ async def fact_values(reading: Reading, readable: Readable, wanted: WantedView, 
     at = now if wanted.on is None else end_of_day(wanted.on, viewer.call.app.directory.zone(reading.access.tenant_id))
     history = []
     if wanted.key is not None:
-        history = list(reversed(await remembered.fact_history(reading.tx, readable, wanted.key)))
-    return {"facts": await remembered.facts_of(reading.tx, readable, at), "history": history}
+        history = list(reversed(await remembered.fact_history(reading.tx, reading.access, readable, wanted.key)))
+    return {"facts": await remembered.facts_of(reading.tx, reading.access, readable, at), "history": history}
 
 
 async def _calendar(
@@ -165,7 +165,9 @@ async def _calendar(
         raise BadInput("The calendar shows months from February 1970 to November 2200.")
     weeks = await rooms.room_month(reading.tx, readable, room.id, month, zone)
     day = wanted.day or (_last_day(weeks) if wanted.month is None else None)
-    messages = [] if day is None else await rooms.room_messages(reading.tx, readable, room.id, day, zone)
+    messages = []
+    if day is not None:
+        messages = await rooms.room_messages(reading.tx, reading.access, readable, room.id, day, zone)
     following = (month + timedelta(days=32)).replace(day=1)
     return {
         "weeks": weeks,

@@ -14,6 +14,7 @@ from bot.web.metering import counts_as
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing, teams
+from composer.entries.namesakes import told_apart
 from composer.errors import Refused
 from composer.model import TeamRole
 from composer.people.activity import activity_of
@@ -41,7 +42,7 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
         activity = await activity_of(tx, access, reading.presence, now)
         people = await find_people(tx, access, q, reading.presence) if q.strip() else []
         if people:
-            activity = [each for each in activity if each.user in {person.id for person in people}]
+            activity = [each for each in activity if each.user_id in {person.id for person in people}]
         dates = Dates(viewer.language, reading.chrome.zone, now)
         values: dict[str, Any] = {
             "chrome": reading.chrome,
@@ -94,7 +95,8 @@ async def show_team(
             values |= await _people(viewer, reading, team, q)
         else:
             found = await listing.page(tx, access, _of(by), now, team=id, limit=SHOWN_SHARED, cursor=cursor)
-            values |= {"entries": found.entries, "more": found.cursor, "own": set(access.users), "by": by}
+            shown = told_apart(access, found.entries)
+            values |= {"entries": shown, "more": found.cursor, "own": set(access.users), "by": by}
     return page(request, "team_one.html", viewer.language, **values)
 
 

@@ -25,7 +25,10 @@ from bot.web.problems import RequestRefused, status_of
 from bot.web.router import Router
 from bot.web.routes.login import BY_ACCOUNT, OPENID_PATH
 from bot.web.state import WebState
+from composer.entries.access import access_for_reading
+from composer.entries.tools import used_names
 from composer.errors import BadInput, NexusError
+from composer.model import EVERY_VENDOR
 from composer.people.credentials import connected_apps
 from composer.people.credentials.connected_apps import AuthorizationRequest
 from composer.people.credentials.keys import SECRET_BYTES
@@ -141,7 +144,7 @@ async def _asked(
     if vendor is not None and (sent or {}).get("decision") != "allow":
         return _leading_back(pages, handlers.redirect_url(asked.redirect_uri, said, error="access_denied"), client)
     try:
-        name, before = await _person(nexus, principal, asked)
+        name, before, used = await _person(nexus, principal, asked)
         if vendor is None and not wrong and before and _is_remembered(request, asked):
             code = await _connected(nexus, oauth, principal, asked, before[0])
             return handlers.redirect(asked.redirect_uri, said, code=code)
@@ -152,18 +155,23 @@ async def _asked(
         wrong = str(error)
     except NexusError as error:
         return pages.page(str(error), status=status_of(error))
-    shown = vendor if vendor is not None else before[0] if before else vendor_of(client.name)
-    return consent_page(pages, client, asked, (name, principal.tenant), shown, token, said, wrong)
+    shown, taken = vendor_of(client.name, used)
+    if vendor is not None or before:
+        shown, taken = before[0] if vendor is None else vendor, ""
+    return consent_page(pages, client, asked, (name, principal.tenant), shown, token, said, wrong, taken)
 
 
-async def _person(nexus: WebState, principal: Principal, asked: AuthorizationRequest) -> tuple[str, list[str]]:
-    """Whose memory it is about, and as which tools they have allowed the same before. Raises Refused for who may
-    connect no app."""
+async def _person(
+    nexus: WebState, principal: Principal, asked: AuthorizationRequest
+) -> tuple[str, list[str], frozenset[str]]:
+    """Whose memory it is about, as which tools they have allowed the same before, and the names of all their tools.
+    Raises Refused for who may connect no app."""
     async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
         await connected_apps.require_may_connect(tx, principal)
-        name = (await tx.people.names([principal.user])).get(principal.user, "")
+        access = await access_for_reading(tx, principal.tenant_id, principal.user, EVERY_VENDOR, principal.permissions)
         before = await connected_apps.find_connected(tx, principal, asked, nexus.app.clock.now())
-    return name, [each.vendor for each in before if each.vendor is not None]
+        used = await used_names(tx, access, nexus.app.clock.now())
+    return access.name, [each.vendor for each in before if each.vendor is not None], used
 
 
 async def _connected(

@@ -302,9 +302,9 @@ async def list_project_facts(
     async with call.reading() as (tx, access):
         readable = remembered.readable_of_project(access, id)
         if history is not None:
-            return json_answer(fact_list(await remembered.fact_history(tx, readable, history)))
+            return json_answer(fact_list(await remembered.fact_history(tx, access, readable, history)))
         at = call.now if on is None else moment(on)
-        return json_answer(fact_list(await remembered.facts_of(tx, readable, at)))
+        return json_answer(fact_list(await remembered.facts_of(tx, access, readable, at)))
 
 
 @router.get(
@@ -317,8 +317,8 @@ async def list_project_decisions(call: Calling, id: uuid.UUID) -> Response:
     """Those that were pinned for the project, for its members."""
     async with call.reading() as (tx, access):
         readable = remembered.readable_of_project(access, id)
-        board = await remembered.decisions_of(tx, readable, call.now)
-        sources = await decisions.messages_of(tx, readable, (each.landmark for each in board.all))
+        board = await remembered.decisions_of(tx, access, readable, call.now)
+        sources = await decisions.messages_of(tx, access, readable, (each.landmark for each in board.all))
     return json_answer(decision_list(board, sources))
 
 
@@ -358,7 +358,7 @@ async def list_sessions_of_project(
         {
             "session": each.session.name if each.own else None,
             "agent": each.session.agent,
-            "person": each.person,
+            "person": each.author,
             "last_at": each.last_at,
         }
         for each in found.sessions

@@ -1,7 +1,7 @@
 """`/v1/query`: what is remembered that fits a question, with an answer if wanted. For people and for tools."""
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,6 +45,7 @@ from composer.errors import Conflict, NexusError, Unavailable
 from composer.model import Agent, Usage
 from composer.people.credentials.principal import Principal
 from composer.ports.models import Chunk
+from composer.prompt.lines import named_label, numbers_in
 from composer.prompt.sections import Prompt
 from composer.repositories.operations import Operation
 from composer.text.marks import marks_in
@@ -327,7 +328,8 @@ class _Used:
 def _result(asked: _AskedQuery, answer: str | None, used: _Used) -> QueryResult:
     marks = {each.id: each.mark for each in asked.shown}
     cited = set(marks_in(answer or ""))
-    items = [_found(hit, marks.get(hit.item.id, ""), cited) for hit in asked.found.hits]
+    numbers = numbers_in(hit.item for hit in asked.found.hits)
+    items = [_found(hit, marks.get(hit.item.id, ""), cited, numbers) for hit in asked.found.hits]
     if asked.prompt is None or answer is None:
         return QueryResult(items=items, tokens=asked.found.tokens)
     usage = TokenUsage(
@@ -339,7 +341,7 @@ def _result(asked: _AskedQuery, answer: str | None, used: _Used) -> QueryResult:
     return QueryResult(items=items, tokens=asked.found.tokens, answer=answer, usage=usage)
 
 
-def _found(hit: Hit, mark: str, cited: set[str]) -> QueryItem:
+def _found(hit: Hit, mark: str, cited: set[str], numbers: Mapping[uuid.UUID, str]) -> QueryItem:
     item, entry = hit.item, hit.entry
     return QueryItem(
         id=uuid.UUID(item.id),
@@ -350,7 +352,7 @@ def _found(hit: Hit, mark: str, cited: set[str]) -> QueryItem:
         tags=[] if entry is None else list(entry.values.tags),
         score=item.score,
         origin="" if entry is None else entry.origin,
-        author=item.author,
+        author=named_label(item.author, item.user_id, numbers) if item.author else "",
         yours=hit.is_own,
         created_at=item.at,
         shared_with=_shared_with(item.namespace),

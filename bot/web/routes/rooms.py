@@ -155,9 +155,10 @@ class DmRoomsUpdate(RequestBody):
 
 @dataclass(frozen=True, slots=True)
 class _RoomReading:
-    """A room that is read: the transaction, the room, and what may be read in it."""
+    """A room that is read: the transaction, who reads, the room, and what may be read in it."""
 
     tx: Transaction
+    access: EntryAccess
     room: RoomOfPerson
     readable: Readable
 
@@ -179,7 +180,7 @@ async def _reading(call: ApiCall, id: uuid.UUID) -> AsyncIterator[_RoomReading]:
     presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
     async with call.reading() as (tx, access):
         room, readable = await rooms.room_of(tx, access, id, presence, call.now)
-        yield _RoomReading(tx, room, readable)
+        yield _RoomReading(tx, access, room, readable)
 
 
 @router.get("", summary="List rooms", response_class=Response, responses={200: {"model": RoomList}, **_DONE})
@@ -216,9 +217,11 @@ async def list_room_facts(
     """Those that were set in the room."""
     async with _reading(call, id) as shown:
         if history is not None:
-            return json_answer(fact_list(await remembered.fact_history(shown.tx, shown.readable, history)))
+            return json_answer(
+                fact_list(await remembered.fact_history(shown.tx, shown.access, shown.readable, history))
+            )
         at = call.now if on is None else moment(on)
-        return json_answer(fact_list(await remembered.facts_of(shown.tx, shown.readable, at)))
+        return json_answer(fact_list(await remembered.facts_of(shown.tx, shown.access, shown.readable, at)))
 
 
 @router.get(
@@ -230,8 +233,10 @@ async def list_room_facts(
 async def list_room_decisions(call: Calling, id: uuid.UUID) -> Response:
     """Those that were pinned or found in the room."""
     async with _reading(call, id) as shown:
-        board = await remembered.decisions_of(shown.tx, shown.readable, call.now)
-        sources = await decisions.messages_of(shown.tx, shown.readable, (each.landmark for each in board.all))
+        board = await remembered.decisions_of(shown.tx, shown.access, shown.readable, call.now)
+        sources = await decisions.messages_of(
+            shown.tx, shown.access, shown.readable, (each.landmark for each in board.all)
+        )
     return json_answer(decision_list(board, sources))
 
 
@@ -289,7 +294,7 @@ async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Respons
     agents', are left out."""
     zone = call.app.directory.zone(call.principal.tenant_id)
     async with _reading(call, id) as shown:
-        found = await rooms.room_messages(shown.tx, shown.readable, id, known_day(day), zone)
+        found = await rooms.room_messages(shown.tx, shown.access, shown.readable, id, known_day(day), zone)
     items = [{"id": m.id, "author": m.author, "text": m.text, "at": m.at, "uploaded_by": by} for m, by in found]
     return json_answer({"items": items})
 

@@ -198,12 +198,10 @@ class EntrySnippetList(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What ids are called: of people, teams and projects that may be named to whoever asks. `numbers` tell people apart
-    whose names are alike."""
+    """What ids are called: of people, teams and projects that may be named to whoever asks."""
 
     access: EntryAccess
     people: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    numbers: Mapping[uuid.UUID, str] = field(default_factory=dict)
     teams: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
 

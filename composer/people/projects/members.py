@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from composer.entries.namesakes import invitations_told_apart, members_told_apart
 from composer.entries.teams import UNKNOWN_INVITE, UNKNOWN_USER, require_may_invite
 from composer.errors import Conflict, NotFound, Refused
 from composer.model import Role, User, derived_id
@@ -101,7 +102,7 @@ async def accept(
 async def list_members(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> list[ProjectMember]:
     """The people of a project, for its members. Raises NotFound."""
     await judge_over_api(tx, access, Act.SEE_PROJECT, id)
-    return await tx.projects.members(id)
+    return members_told_apart(access, await tx.projects.members(id))
 
 
 async def may_manage(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> bool:
@@ -117,7 +118,7 @@ async def may_manage(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> boo
 async def list_invited(tx: Transaction, access: EntryAccess, id: uuid.UUID, now: datetime) -> list[Invite]:
     """The open invitations to a project, for its admins. Raises as `judge_over_api`."""
     await judge_over_api(tx, access, Act.ADD_MEMBER, id)
-    return await tx.invites.find(now, place=id)
+    return invitations_told_apart(access, await tx.invites.find(now, place=id))
 
 
 async def set_member_over_api(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from composer import visibility
+from composer.entries.namesakes import told_apart
 from composer.errors import BadInput, NotFound
 from composer.model import TurnState
 from composer.people.sessions.owner import SessionOwner
@@ -90,7 +91,7 @@ async def list_project_sessions(
     readable = visibility.pooled_sessions(access, project, await tx.sessions.pool(project))
     owned = visibility.owned_by_bearer(access)
     found = await tx.sessions.of_project(owned, readable, project, limit=_checked(limit) + 1, after=after)
-    shown = found[:limit]
+    shown = told_apart(access, found[:limit])
     return ProjectSessionPage(shown, cursor_of(shown[-1].last_at, shown[-1].session.id) if len(found) > limit else None)
 
 

@@ -62,7 +62,7 @@ async def test_a_message_is_learnt_from_once_and_recalled_by_its_tool_alone(stag
     await client.chat.completions.create(model=MODEL, messages=TEA)
     await waits(stage, 1)
     assert await learn(stage) == 1
-    learnt = ("I prefer zqtea over coffee.", "preference", "cursor", "tool", "alice (cursor)")
+    learnt = ("I prefer zqtea over coffee.", "preference", "cursor", "tool", "alice (app cursor)")
     assert await stage.rows(ENTRIES) == [learnt]
     assert await stage.rows("SELECT question FROM gateway_exchanges") == [("",)]
     stream = await client.chat.completions.create(model=MODEL, messages=TEA, stream=True)

@@ -282,6 +282,18 @@ async def test_names_of_apps_are_cleaned_and_never_taken_for_the_tool(
     assert ("it may want to be taken for" in page.text) == (not shown.isascii())
 
 
+async def test_an_app_that_would_be_called_like_a_tool_of_the_person_gets_another_name(nexus: Nexus) -> None:
+    browser = await nexus.signed_in()
+    first = await browser.get(address_of((await nexus.registered(client_name="Cursor"))["client_id"]))
+    assert fields(first)["vendor"] == "cursor"
+    assert "already" not in first.text
+    values = fields(first) | {"decision": "allow"}
+    assert "code" in parameters(back(await browser.press("/oauth/consent", **values)))
+    page = await browser.get(address_of((await nexus.registered(client_name="Cursor!"))["client_id"]))
+    assert fields(page)["vendor"] == "cursor-2"
+    assert "You have a tool of the name &quot;cursor&quot; already." in page.text
+
+
 async def test_the_tool_is_what_the_person_writes_whatever_the_app_calls_itself(nexus: Nexus) -> None:
     app = App(await nexus.signed_in(), PUBLIC, name="Claude", vendor="my-agent")
     async with nexus.mcp(app) as client:
@@ -290,7 +302,7 @@ async def test_the_tool_is_what_the_person_writes_whatever_the_app_calls_itself(
     assert entry["origin"] == "my-agent"
 
 
-@pytest.mark.parametrize("vendor", ["", "nexus", "Claude Code!", "x" * 33, "api", "claud\u0435"])
+@pytest.mark.parametrize("vendor", ["", "nexus", "you", "approved", "Claude Code!", "x" * 33, "api", "claud\u0435"])
 async def test_what_is_no_name_of_a_tool_is_asked_for_again(nexus: Nexus, vendor: str) -> None:
     browser = await nexus.signed_in()
     page = await browser.get(address_of((await nexus.registered())["client_id"]))
