@@ -401,32 +401,10 @@ class Entries:
         return None if row is None else _entry(row, whole=True)
 
     async def find(
-        self,
-        readable: Readable,
-        wanted: EntryFilter,
-        now: datetime,
-        *,
-        limit: int,
-        offset: int = 0,
-        after: tuple[datetime, uuid.UUID] | None = None,
-        chars: int | None = None,
+        self, readable: Readable, wanted: EntryFilter, now: datetime, *, limit: int, chars: int | None = None
     ) -> list[Entry]:
-        """The entries that a viewer may read and that are wanted, newest first: at most `limit`, from the `offset`-th
-        on of those that come `after` (created_at, id) of another one. `chars`: how much of each text is read (None:
-        all)."""
-        before_at, before_id = (None, None) if after is None else after
-        rows = await self._sql.fetch(
-            "entries_list",
-            **readable_parameters(readable),
-            **_filter_parameters(wanted, now),
-            limit=limit,
-            offset=offset,
-            before_at=before_at,
-            before_id=before_id,
-            chars=chars,
-        )
-        entries = [_entry(row, whole=chars is None) for row in rows]
-        return [entry for entry in entries if readable.admits(entry)]
+        """The entries that `find_sorted` finds, without the times."""
+        return [each for _, each in await self.find_sorted(readable, wanted, now, limit=limit, chars=chars)]
 
     async def find_sorted(
         self,
@@ -439,17 +417,18 @@ class Entries:
         after: tuple[datetime, uuid.UUID] | None = None,
         chars: int | None = None,
     ) -> list[tuple[datetime, Entry]]:
-        """As `find`, in the order that is wanted, each with the time that it is sorted by. Only answers to `owners`
-        count as uses."""
+        """The entries that a viewer may read and that are wanted, in the order that is wanted, each with the time that
+        it is sorted by: at most `limit`, from the `offset`-th on of those that come `after` (time, id) of another one.
+        `chars`: how much of each text is read (None: all). Only answers to `owners` count as uses."""
+        query, place = "entries_sorted", wanted.order.parameters(after) | {"user_ids": list(wanted.owners)}
         if wanted.order is Order.NEWEST:
-            found = await self.find(readable, wanted, now, limit=limit, offset=offset, after=after, chars=chars)
-            return [(entry.created_at, entry) for entry in found]
+            before_at, before_id = after or (None, None)
+            query, place = "entries_list", {"before_at": before_at, "before_id": before_id}
         rows = await self._sql.fetch(
-            "entries_sorted",
+            query,
             **readable_parameters(readable),
             **_filter_parameters(wanted, now),
-            **wanted.order.parameters(after),
-            user_ids=list(wanted.owners),
+            **place,
             limit=limit,
             offset=offset,
             chars=chars,

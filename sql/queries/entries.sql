@@ -110,12 +110,27 @@ WHERE (e.id = :id OR e.key = :key) AND e.user_id = :user_id AND e.namespace = :n
       AND (e.expires_at IS NULL OR e.expires_at > :now)
 ORDER BY e.id = :id DESC, e.created_at DESC LIMIT 1
 
+-- part: entry_wanted
+-- What a list, a count and a sorted list of entries ask of each (`m`); a filter that is NULL fits all.
+m.superseded_by IS NULL AND m.merged_into IS NULL
+AND (m.trashed_at IS NOT NULL) = :trashed AND (NOT :trashed OR m.user_id = ANY (:owners::uuid[]))
+AND (:trashed OR (m.expires_at IS NULL OR m.expires_at > :now) <> :expired)
+AND (NOT :expired OR m.user_id = ANY (:owners::uuid[]))
+AND (:authors::uuid[] IS NULL OR m.user_id = ANY (:authors))
+AND (:kinds::text[] IS NULL OR m.kind = ANY (:kinds))
+AND (:origins::text[] IS NULL OR m.origin = ANY (:origins))
+AND (:tags::text[] IS NULL OR m.tags @> :tags)
+AND (:session::text IS NULL OR m.session = :session)
+AND (:since::timestamptz IS NULL OR m.created_at >= :since)
+AND (:until::timestamptz IS NULL OR m.created_at < :until)
+AND (:words::text IS NULL OR m.text ILIKE :words OR m.title ILIKE :words OR m.key ILIKE :words)
+
 -- name: entries_list
--- List the entries that a viewer may read and that fit some filters, newest first; a filter that is NULL fits all. Those in
+-- List the entries that a viewer may read and that fit some filters, newest first. Those in
 -- the trash (`trashed`) and those that have expired (`expired`) are listed to their owners alone. `words` is a pattern of
 -- LIKE. Of the texts the first `chars` characters are read, which count as all that is shown of them; `content` only where
 -- all is (NULL).
-SELECT page.*, substr(page.whole_text, 1, coalesce(:chars::int, 1000000)) AS text,
+SELECT page.*, page.created_at AS sorted_at, substr(page.whole_text, 1, coalesce(:chars::int, 1000000)) AS text,
        CASE WHEN :chars::int IS NULL THEN page.whole_content END AS content,
        octet_length(coalesce(page.whole_content, page.whole_text)) AS bytes,
        starts_with(page.namespace, 'team:') AND NOT EXISTS (
@@ -135,18 +150,7 @@ FROM (
                   :readers::uuid[], :vendor)
               AND (m.created_at, m.id) < (coalesce(:before_at::timestamptz, 'infinity'),
                                           coalesce(:before_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-              AND m.superseded_by IS NULL AND m.merged_into IS NULL
-              AND (m.trashed_at IS NOT NULL) = :trashed AND (NOT :trashed OR m.user_id = ANY (:owners::uuid[]))
-              AND (:trashed OR (m.expires_at IS NULL OR m.expires_at > :now) <> :expired)
-              AND (NOT :expired OR m.user_id = ANY (:owners::uuid[]))
-              AND (:authors::uuid[] IS NULL OR m.user_id = ANY (:authors))
-              AND (:kinds::text[] IS NULL OR m.kind = ANY (:kinds))
-              AND (:origins::text[] IS NULL OR m.origin = ANY (:origins))
-              AND (:tags::text[] IS NULL OR m.tags @> :tags)
-              AND (:session::text IS NULL OR m.session = :session)
-              AND (:since::timestamptz IS NULL OR m.created_at >= :since)
-              AND (:until::timestamptz IS NULL OR m.created_at < :until)
-              AND (:words::text IS NULL OR m.text ILIKE :words OR m.title ILIKE :words OR m.key ILIKE :words)
+              AND {{entry_wanted}}
         ORDER BY m.created_at DESC, m.id DESC
         LIMIT :limit::bigint + :offset::bigint
     ) AS found
@@ -161,18 +165,7 @@ SELECT m.* FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.namespace = ANY (:namespaces::text[])
       AND may_read(m.namespace, m.visibility, m.user_id, m.allowed_vendors, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
-      AND m.superseded_by IS NULL AND m.merged_into IS NULL
-      AND (m.trashed_at IS NOT NULL) = :trashed AND (NOT :trashed OR m.user_id = ANY (:owners::uuid[]))
-      AND (:trashed OR (m.expires_at IS NULL OR m.expires_at > :now) <> :expired)
-      AND (NOT :expired OR m.user_id = ANY (:owners::uuid[]))
-      AND (:authors::uuid[] IS NULL OR m.user_id = ANY (:authors))
-      AND (:kinds::text[] IS NULL OR m.kind = ANY (:kinds))
-      AND (:origins::text[] IS NULL OR m.origin = ANY (:origins))
-      AND (:tags::text[] IS NULL OR m.tags @> :tags)
-      AND (:session::text IS NULL OR m.session = :session)
-      AND (:since::timestamptz IS NULL OR m.created_at >= :since)
-      AND (:until::timestamptz IS NULL OR m.created_at < :until)
-      AND (:words::text IS NULL OR m.text ILIKE :words OR m.title ILIKE :words OR m.key ILIKE :words)
+      AND {{entry_wanted}}
 
 -- name: entries_count
 -- Count the entries that `entries_list` lists, by kind, with the bytes of their contents.
