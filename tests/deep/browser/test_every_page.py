@@ -168,6 +168,7 @@ async def test_every_page_is_for_everybody_s_eyes(
 
 async def test_no_text_of_people_does_anything_on_any_page(harness: AppHarness, model: Model, windows: Windows) -> None:
     taken = await bitten(harness, model)
+    await key_of(harness, "root", "claude")
     assert min(taken.values()) >= 15, taken
     window, asked, wrong = await windows.of("root"), list[str](), list[str]()
     window.tab.on("request", lambda request: asked.append(request.url))
