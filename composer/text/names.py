@@ -33,8 +33,8 @@ _SIGNS: Final = re.compile(
     "[\\[\\]():|\uff3b\uff3d\uff08\uff09\uff1a\uff5c\u2768-\u2775\u27e6-\u27ef\u2985\u2986\u3010\u3011\u3014\u3015\u3018-\u301b"
     "\u02d0\u02f8\u0589\u05c3\u2236\ua789\ufe13\ufe30\ufe47\ufe48\ufe55\ufe59-\ufe5e\u207d\u207e\u208d\u208e\u2223\u23d0\u2758]"
 )
-# What closes a quotation, also to who reads fast: straight, curly, low, angled, full-width and ornamental double marks.
 _TOOL_OF: Final = re.compile(r" \(app [a-z0-9][a-z0-9_-]{0,31}\)\Z")  # ends a `tool_name`
+# What closes a quotation, also to who reads fast: straight, curly, low, angled, full-width and ornamental double marks.
 _QUOTES: Final = re.compile('["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]')
 _APOSTROPHE: Final = "'"
 _TATWEEL: Final = "\u0640"
@@ -113,10 +113,10 @@ def speaker_label(name: str) -> str:
     """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
     times, but for those of a `tool_name`. A person whose name was stored before it was cleaned so is not called "You"
     or "Everyone" either."""
-    if tool := _TOOL_OF.search(name):
-        return f"{speaker_label(name[: tool.start()])}{tool[0]}"
-    label = _label(name) or NOBODY
-    return _PERSON + label if label.casefold() in _RESERVED else label
+    tool = _TOOL_OF.search(name)
+    label = _label(name if tool is None else name[: tool.start()]) or NOBODY
+    label = _PERSON + label if label.casefold() in _RESERVED else label
+    return label if tool is None else f"{label}{tool[0]}"
 
 
 def title_label(title: str) -> str:

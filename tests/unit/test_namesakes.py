@@ -53,6 +53,7 @@ def test_a_tool_is_called_an_app_of_its_person_and_no_person_is_called_so() -> N
     assert f"Alex (app claude){OWN[ONE]} (memory): We pay." in recall_line(item, [], namesakes=OWN)
     for name in ("Alex (app claude)", "Alex\u2009(app claude)", "Alex (app claude) (app claude)"):
         assert speaker_label(person_name(name, ())) == re.sub(r"[\u2009 ()]+", " ", name).strip()
+    assert speaker_label("Alex" + " (app x)" * 2_000).startswith("Alex app x app x"), "of one tool, and it ends"
     assert speaker_label(tool_name(person_name("Alex (app x)", ()), "claude")) == "Alex app x (app claude)"
 
 
