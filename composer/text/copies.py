@@ -15,7 +15,7 @@ MIN_HEADERS: Final = 2  # of a mail, above an empty line: with an address or a t
 MIN_SURE_HEADERS: Final = 3  # with an address or a time, whatever stands below
 MIN_BARE_HEADERS: Final = 4  # without either
 MIN_MAIL_LABELS: Final = 2  # of the words that mail programs use, whatever stands around
-MIN_LETTER_LINES: Final = 3  # of one with its greeting and the name below it
+MIN_LETTER_LINES: Final = 4  # of one with its greeting, and what ends it above the name
 MAX_GREETING_WORDS: Final = 4
 MAX_LABEL_WORDS: Final = 3
 MAX_SPEAKER_LINE_CHARS: Final = 120
@@ -118,7 +118,7 @@ def _first_introduction(lines: Sequence[str]) -> int:
 
 
 def _letter(lines: Sequence[str]) -> int:
-    """Where a letter begins: below a greeting, above a name that stands alone, or above a name after a dash."""
+    """Where a letter begins: below a greeting and above a farewell and a name, or above a name after a dash."""
     written = [number for number, line in enumerate(lines) if line.strip()]
     if len(written) < 2:
         return len(lines)
@@ -126,8 +126,9 @@ def _letter(lines: Sequence[str]) -> int:
     if _SIGNED.match(last):
         return written[0]
     greets = first.endswith((",", "\uff0c")) and len(first.split()) <= MAX_GREETING_WORDS
-    named = len(last.split()) <= MAX_LABEL_WORDS and last[-1].isalpha()
-    return written[0] if greets and named and len(written) >= MIN_LETTER_LINES else len(lines)
+    farewell = lines[written[-2]].strip().rstrip(",!\uff0c")
+    signed = all(len(each.split()) <= MAX_LABEL_WORDS and each[-1:].isalpha() for each in (farewell, last))
+    return written[0] if greets and signed and len(written) >= MIN_LETTER_LINES else len(lines)
 
 
 def _first_said(lines: Sequence[str]) -> int:

@@ -154,6 +154,7 @@ def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> No
     "text",
     [
         "Hi all,\nwe ship on Friday.",
+        "Hi Nexus,\nplease remember that I like tea.\nThanks",
         "From: Monday on\nI prefer tea.",
         "Bob wrote the test\nI like it",
         "I wrote it.\nI prefer tea.",
