@@ -10,7 +10,7 @@ from typing import Final
 PAGES: Final = Path(__file__).parent.parent / "bot" / "web" / "pages"
 SHEET: Final = PAGES / "static" / "basecoat-1.0.2.part.css"
 LEFT_OUT: Final = Path(__file__).parent / "vendored_left_out.txt"  # beside the tests: no browser needs it
-_CLASS: Final = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+_CLASS: Final = re.compile(r"\.-?[A-Za-z_][\w-]*")
 _ATTRIBUTE: Final = re.compile(r"\[([a-z][a-z-]*)(?:=\"?([\w-]+)\"?)?\]")
 _VALUED: Final = ("role", "type")  # attributes of which pages have few values
 _CLASSES: Final = re.compile(r"class=\\?[\"']([^\"']*)|className = [\"']([^\"']*)")
@@ -29,8 +29,9 @@ def _files() -> str:
 
 
 def used_classes() -> set[str]:
-    """The words of all classes that templates and scripts give to elements."""
-    return {word for match in _CLASSES.finditer(_files()) for word in re.findall(r"[\w-]+", match[1] or match[2] or "")}
+    """The words of all classes that templates and scripts give to elements, as a selector has them: `.btn`."""
+    found = [match[1] or match[2] or "" for match in _CLASSES.finditer(_files())]
+    return {f".{word}" for words in found for word in re.findall(r"[\w-]+", words)}
 
 
 def used_attributes() -> set[str]:

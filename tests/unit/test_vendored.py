@@ -28,10 +28,15 @@ def test_a_sheet_keeps_what_may_fit_and_the_values_that_it_asks_for() -> None:
         "@media (hover){.tabs{a:b}}}"
     )
     kept = ":root{--a:1px;}@layer components{.btn,p{margin:var(--a)}.btn:is(:hover){top:0}}"
-    assert without_unused(sheet, {"btn"}) == kept
+    assert without_unused(sheet, {".btn"}) == kept
 
 
 def test_a_sheet_keeps_no_rule_for_attributes_that_no_page_has() -> None:
     sheet = ".btn[title],[data-tooltip]{top:0}.input[type=range],.input[type=text]:not([data-tooltip]){top:1px}"
     kept = ".btn[title]{top:0}.input[type=text]{top:1px}"
-    assert without_unused(sheet, {"btn", "input", "title", "type", "type=text"}) == kept
+    assert without_unused(sheet, {".btn", ".input", "title", "type", "type=text"}) == kept
+
+
+def test_a_sheet_keeps_no_rule_for_a_class_that_is_a_word_of_a_page() -> None:
+    sheet = ".btn,.dialog > p,.btn:is(html.dark *){top:0}[dialog]{top:1px}"
+    assert without_unused(sheet, {".btn", "dark", "dialog"}) == ".btn{top:0}[dialog]{top:1px}"

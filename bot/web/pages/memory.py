@@ -35,11 +35,14 @@ from composer.repositories.entries import Entry, EntryVersion
 from composer.repositories.ordering import Order
 from composer.repositories.own_data import WAITING, OwnFilter
 from composer.repositories.teams import Team
+from composer.text.cleaning import shorten
 from composer.text.moments import FIRST_YEAR
 from composer.visibility import may_see_teams
 
 PAGE_ITEMS: Final = 50
 LISTED_POINTS: Final = 60  # of the map, beside it
+FEW_POINTS: Final = 300  # fewer are drawn larger, with all that is shown of their texts
+TITLE_CHARS: Final = 36
 SHOWN_MONTHS: Final = 12
 PLACE_COLOURS: Final = 7  # the other places have one colour
 MAP_SIZE: Final = (940, 580)  # the width and the height of the plane on which points lie
@@ -73,10 +76,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An item on the map, and where its middle is drawn, from the left and the top. `group`: what has its colour."""
+    """An item on the map, and where its middle is drawn, from the left and the top. `group`: what has its colour;
+    `title`: what is shown of it on the map."""
 
     id: uuid.UUID
     text: str
+    title: str
     group: str
     x: int
     y: int
@@ -142,6 +147,7 @@ async def show_map(
     async with viewer.reading() as reading:
         chosen = await _filter(viewer, reading, wanted)
         points = await own_map(reading.tx, reading.owned, chosen, viewer.call.now, reading.presence)
+    few = len(points) < FEW_POINTS
     counts = Counter(each.place.name if by_place else each.shelf for each in points)
     ranked = sorted(counts, key=lambda name: (-counts[name], name))
     groups = {name: str(min(n, PLACE_COLOURS)) if by_place else name for n, name in enumerate(ranked)}
@@ -149,7 +155,8 @@ async def show_map(
         "chrome": reading.chrome,
         "now": viewer.call.now,
         "wanted": wanted,
-        "points": [_point(each, groups[each.place.name if by_place else each.shelf]) for each in points],
+        "points": [_point(each, groups[each.place.name if by_place else each.shelf], few=few) for each in points],
+        "few": few,
         "by_place": by_place,
         "groups": groups,
         "counts": counts,
@@ -275,10 +282,10 @@ def _bar(day: date, counts: Any, most: int, since: date | None) -> Bar:
     return Bar(day, sum(counts.values()), since is None or day > since, parts)
 
 
-def _point(item: MappedItem, group: str) -> Point:
+def _point(item: MappedItem, group: str, *, few: bool) -> Point:
     width, height = MAP_SIZE
     x, y = MAP_BORDER + width * item.x, MAP_BORDER + height * (1 - item.y)
-    return Point(item.id, item.text, group, round(x), round(y))
+    return Point(item.id, item.text, item.text if few else shorten(item.text, TITLE_CHARS), group, round(x), round(y))
 
 
 def _first_of(month: str, today: date) -> date:

@@ -14,6 +14,7 @@ from composer.repositories.own_data import WAITING, OwnFilter
 MEMORY: Final = "/memory"
 TABLE: Final = "table"
 MAX_WORDS: Final = 8
+_ORDERS: Final = {str(each): each for each in Order}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class WantedMemory:
     @property
     def order(self) -> Order:
         """In which order the list is."""
-        return Order(self.sort) if self.sort in list(Order) else Order.NEWEST
+        return _ORDERS.get(self.sort, Order.NEWEST)
 
     def filter(self, zone: tzinfo) -> OwnFilter:
         """For the use case. Days are those of a zone; the last one is included."""

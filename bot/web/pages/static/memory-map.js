@@ -12,7 +12,7 @@
       const radius = map.dataset.r * Math.sqrt(view.scale) * (narrow.matches ? 1.8 : 1);
       map.setAttribute("viewBox", `${view.x} ${view.y} ${width * view.scale} ${height * view.scale}`);
       map.classList.toggle("zoomed", view.scale < 1);
-      for (const point of map.querySelectorAll("circle")) point.setAttribute("r", radius);
+      map.style.setProperty("--r", `${radius}px`);
     };
     show();
     // One of them is reached by the Tab key, the others from there by arrow keys; without this script all are links.
