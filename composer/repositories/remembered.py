@@ -47,6 +47,8 @@ class Remembered:
 
     async def counts(self, readable: Readable, now: datetime) -> list[KindCount]:
         """How much of each kind a viewer may read in each namespace; what there is nothing of is left out."""
+        if not readable.all_namespaces:
+            return []
         return await self._sql.fetch_as(
             KindCount,
             "remembered_counts",

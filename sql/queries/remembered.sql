@@ -1,6 +1,7 @@
 -- name: remembered_counts
 -- Count what one viewer may read that holds now, by namespace and kind, with the time of the latest of each. Of proposed
--- decisions those that are younger than `lifetime`, at most `max_proposed`.
+-- decisions those that are younger than `lifetime`, at most `max_proposed`. Memories are read by the index of their namespace
+-- (LIMIT, also without a number): the plan that is kept would read those of all namespaces where most are in one.
 SELECT namespace, 'fact' AS kind, count(*) AS count, max(valid_from) AS last_at FROM facts
 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
@@ -15,10 +16,15 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND (state = 'pinned' OR state = 'proposed' AND decided_at > :now::timestamptz - :lifetime::interval)
 GROUP BY namespace, state
 UNION ALL
-SELECT namespace, 'memory', count(*), max(created_at) FROM memories
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-      AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
-          :vendor)
+SELECT namespace, 'memory', count(*), max(created_at)
+FROM (SELECT DISTINCT unnest(:namespaces::text[]) AS name) AS place CROSS JOIN LATERAL (
+    SELECT namespace, visibility, user_id, allowed_vendors, created_at, trashed_at, superseded_by, merged_into, valid_to, expires_at
+    FROM memories
+    WHERE tenant_id = :tenant_id AND namespace = place.name
+    ORDER BY created_at DESC, id DESC
+    LIMIT (SELECT NULL::bigint)
+) AS memories
+WHERE may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
       AND trashed_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL
       AND (valid_to IS NULL OR valid_to > :now) AND (expires_at IS NULL OR expires_at > :now)
 GROUP BY 1

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import httpx2
+import pytest
 
 from bot.console import schedule
 from composer.model import API
+from composer.stores.database.statements import PostgresStatements
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
@@ -69,6 +71,21 @@ async def test_a_room_shows_what_it_remembers_and_who_is_answered_from_it(harnes
     assert (await alice.get(f"{room}?view=facts&key=nothing")).status_code == 404
     for wrong in ("?view=facts&on=today", "?day=2026-02-30", "?month=1969-01-01", "?day=2300-01-01"):
         assert (await alice.get(f"{room}{wrong}")).status_code == 422, wrong
+
+
+async def test_who_is_in_no_project_asks_for_no_counts_of_projects(
+    harness: AppHarness, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.say("alice", "hello", **ROOM)
+    asked, fetch = list[str](), PostgresStatements.fetch
+
+    async def counted(self: PostgresStatements, query: str, /, **values: Any) -> Any:
+        asked.append(query)
+        return await fetch(self, query, **values)
+
+    monkeypatch.setattr(PostgresStatements, "fetch", counted)
+    assert "general" in await alice.page("/rooms")
+    assert asked.count("remembered_counts") == 1
 
 
 async def test_a_decision_keeps_its_history(harness: AppHarness, alice: Person) -> None:
