@@ -52,7 +52,7 @@ _Id = Annotated[
 ]
 
 
-class _Written(BaseModel):
+class _WithoutNull(BaseModel):
     """An object of an export, in which what is null is not there."""
 
     @model_validator(mode="before")
@@ -61,18 +61,18 @@ class _Written(BaseModel):
         return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
-class _Guild(_Written):
+class _Guild(_WithoutNull):
     id: _Id
 
 
-class _DiscordChannel(_Written):
+class _DiscordChannel(_WithoutNull):
     id: _Id
     type: str
     name: str = ""
     categoryId: _Id | None = None  # of a thread: its channel
 
 
-class _Person(_Written):
+class _Person(_WithoutNull):
     id: _Id
     name: str = ""
     nickname: str | None = None
@@ -91,7 +91,7 @@ class _Person(_Written):
         return self.nickname or self.name or self.id
 
 
-class _DiscordFile(_Written):
+class _DiscordFile(_WithoutNull):
     fileName: str
     url: str = ""  # at Discord, or relative to the export where the exporter saved the file
     fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
@@ -102,20 +102,20 @@ class _DiscordFile(_Written):
         return self.url.startswith(("https://", "http://"))
 
 
-class _NamedThing(_Written):
+class _NamedThing(_WithoutNull):
     name: str = ""
 
 
-class _Footer(_Written):
+class _Footer(_WithoutNull):
     text: str = ""
 
 
-class _Field(_Written):
+class _Field(_WithoutNull):
     name: str = ""
     value: str = ""
 
 
-class _Embed(_Written):
+class _Embed(_WithoutNull):
     title: str = ""
     url: str = ""
     description: str = ""
@@ -129,7 +129,7 @@ class _Embed(_Written):
         return Card(self.title, self.description, self.author.name, fields, self.footer.text, self.url)
 
 
-class _Forwarded(_Written):
+class _Forwarded(_WithoutNull):
     content: str = ""
     attachments: list[_DiscordFile] = []
     embeds: list[_Embed] = []
