@@ -83,7 +83,7 @@ async def test_what_opens_on_pages_is_for_everybody_s_eyes(
     assert await window.tab.locator("#try button[value=gateway]").count() == 0, "there is none here"
     assert await window.violations() == []
     await window.open("/tools")
-    await window.tab.click(".openers a >> nth=0")
+    await window.tab.click(".openers a.btn >> nth=0")
     await window.tab.wait_for_selector("text=End this key?")
     assert await window.violations() == []
     assert window.faults == []
@@ -255,6 +255,7 @@ async def test_two_people_see_each_other_s_changes_where_they_work_together(
     await looks("/rooms")
     await hers.tab.fill("#new input[name=name]", "zephyr")
     await hers.tab.click("#new button")
+    await hers.tab.wait_for_url("**/projects/*")
     zephyr = hers.tab.url.removeprefix(hers.url).partition("?")[0]
     await harness.command("alice", "/nexus project member add zephyr bob read", **DM)
     await sees("invites you to project zephyr")
@@ -274,6 +275,7 @@ async def test_two_people_see_each_other_s_changes_where_they_work_together(
     await hers.open("/team")
     await hers.tab.fill("#new input[name=name]", "Crew")
     await hers.tab.click("#new button")
+    await hers.tab.wait_for_url("**/team/*")
     team = hers.tab.url.removeprefix(hers.url).partition("?")[0]
     await hers.open(f"{team}?view=people&q=bob")
     await hers.tab.click("button:has-text('Invite')")
