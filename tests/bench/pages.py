@@ -89,7 +89,7 @@ async def measure(quick: bool, note: Note) -> Report:
     for size in QUICK_SIZES if quick else SIZES:
         found = await _with_entries(size, QUICK_REQUESTS if quick else REQUESTS, QUICK_LOADS if quick else LOADS, note)
         rows = [
-            (path, c.sent, c.server, c.with_database, c.took, c.requests, c.loaded, c.painted)
+            (path.partition("cursor=")[0], c.sent, c.server, c.with_database, c.took, c.requests, c.loaded, c.painted)
             for path, c in found.items()
         ]
         head = ("page", "bytes", "server ms", "with database", "p50 ms", "requests", "all bytes", "first paint ms")
