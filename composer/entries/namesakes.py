@@ -21,7 +21,7 @@ MAX_COMPARED: Final = 20_000  # people that one is told from: 10,000 take 0.1 s 
 Named = tuple[str, uuid.UUID]
 
 
-class _Written(Protocol):
+class _Authored(Protocol):
     """Something that somebody wrote or did."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -33,7 +33,7 @@ class _Written(Protocol):
     def user_id(self) -> uuid.UUID | None: ...
 
 
-Row = TypeVar("Row", bound=_Written)
+Row = TypeVar("Row", bound=_Authored)
 Member = TypeVar("Member", ProjectMember, TeamMember)
 
 

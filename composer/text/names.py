@@ -18,6 +18,27 @@ NOT_ONE_PERSON: Final = (
     *("entscheidung", "beschluss", "nous", "tous", "equipe", "nosotros", "todos", "equipo", "tutti", "squadra"),
     *("decisione", "decisao", "iedereen", "besluit"),
 )
+# What several people or an office are called, in names of no other words than these and those around them ("All of us",
+# "The board"): "Lena (HR)" is one person.
+SEVERAL: Final = (
+    *("all", "we", "our", "everyone", "everybody", "team", "board", "management", "staff", "members", "people"),
+    *("hr", "human", "resources", "ceo", "cto", "cfo", "administrator", "admin", "admins", "security", "consensus"),
+    *("agreed", "channel", "slackbot", "vorstand", "mitglieder", "verwaltung", "leitung", "direction", "consejo"),
+    *(
+        "\u0432\u0441\u0435",
+        "\u043c\u044b",
+        "\u5168\u54e1",
+        "\u307f\u3093\u306a",
+        "\u5927\u5bb6",
+        "\u6211\u4eec",
+        "\uc6b0\ub9ac",
+    ),
+    "\u0627\u0644\u062c\u0645\u064a\u0639",
+)
+AROUND_SEVERAL: Final = (
+    *("the", "of", "us", "here", "whole", "entire", "you", "in", "and", "at"),
+    *("der", "die", "das", "la", "le"),
+)
 DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"
 UNNAMED: Final = "unnamed"
@@ -91,7 +112,12 @@ def tool_name(person: str, tool: str) -> str:
 def _is_taken(name: str, agents: Collection[str]) -> bool:
     """Whether a name looks like that of an agent, of a role, or of no one person."""
     named = _reserved_looks(tuple(agents))
-    return bool(looks(name) & (_NOT_ONE_PERSON | named) or _undecorated(name) & named)
+    return bool(looks(name) & (_NOT_ONE_PERSON | named) or _undecorated(name) & named) or _is_of_several(name)
+
+
+def _is_of_several(name: str) -> bool:
+    words = [word for word in _plain_words(name.casefold()) if word not in AROUND_SEVERAL and not word.isdecimal()]
+    return bool(words) and _SEVERAL.issuperset(words)
 
 
 def _ends_like_an_app(name: str) -> bool:
@@ -238,4 +264,5 @@ def _confusable_with_ascii() -> dict[str, str]:
     }
 
 
+_SEVERAL: Final = frozenset(word for name in SEVERAL for word in _plain_words(name))
 _NOT_ONE_PERSON: Final = frozenset(map(_look, (AGENT_LABEL, *NOT_ONE_PERSON)))

@@ -240,6 +240,28 @@ def test_no_person_is_called_like_an_app(name: str) -> None:
             "She",
             "I",
         ),
+        *(
+            "Everybody here",
+            "The whole team",
+            "Our team",
+            "All of us",
+            "we all",
+            "You all",
+            "All 12 members",
+            "The Board",
+        ),
+        *(
+            "HR",
+            "Human Resources",
+            "CEO",
+            "Management",
+            "Administrator",
+            "Security",
+            "@here all",
+            "Slackbot",
+            "Consensus",
+        ),
+        *("\u0412\u0441\u0435", "\u043c\u044b", "\u5168\u54e1", "\u6211\u4eec", "\uc6b0\ub9ac"),
         *("They", "we", "Alle", "Wir", "Entscheidung", "\u00c9quipe", "Nous", "Todos", "Tutti", "Iedereen"),
     ],
 )
@@ -259,4 +281,11 @@ def test_a_stored_name_is_not_shown_as_that_of_several(name: str) -> None:
     "name", ["Ali", "Ella", "Elle", "Al", "Allie", "Noi", "Team Lead", "Ann (App Support)", "Apple"]
 )
 def test_names_of_people_are_none_of_several_or_of_apps(name: str) -> None:
+    assert person_name(name, ["Nexus"]) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["Lena (HR)", "Sam - Security", "Alice (she/her)", "Max | Team Infra", "Ann All", "Ali"]
+)
+def test_who_names_their_team_is_one_person(name: str) -> None:
     assert person_name(name, ["Nexus"]) == name
