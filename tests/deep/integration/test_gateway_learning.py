@@ -201,7 +201,7 @@ async def test_secrets_are_masked_and_messages_cut_before_they_are_stored(stage:
     assert len(question) < 100
     await learn(stage)
     [(text, _, origin, trust, author)] = await stage.rows(ENTRIES)
-    assert ("zqtea" in text, origin, trust, author) == (True, "gateway", "tool", "alice (gateway)")
+    assert ("zqtea" in text, origin, trust, author) == (True, "gateway", "tool", "alice (app gateway)")
 
 
 async def test_a_plan_without_room_learns_nothing_and_goes_on(settings: Settings) -> None:
