@@ -50,3 +50,11 @@ def test_nine_in_ten_of_what_is_proposed_of_sentences_that_are_no_examples_are_d
 @pytest.mark.timeout(20)
 def test_a_hostile_repetition_takes_no_time(text: str) -> None:
     assert not is_group_decision(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["We decided to use MongoDB.", "We decided to use Postgres.", "We agreed on Grafana.", "Decision: we use Vue."],
+)
+def test_a_statement_that_calls_itself_a_decision_is_one_whatever_it_names(text: str) -> None:
+    assert is_group_decision(text)
