@@ -28,6 +28,7 @@ MAX_EXCERPTS: Final = 600  # that are compared by meaning: those of the greatest
 MAX_EXCERPT_CHARS: Final = 320
 MAX_BEGINNING_CHARS: Final = 80  # of a long message, with which each further excerpt of it begins
 ANSWER_TERMS: Final = 5  # of an excerpt that may answer the one before it, or less
+ANSWER_CHARS: Final = 40  # or so many characters: without spaces between words there are more terms
 CUT: Final = "\u2026"  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts say the same
@@ -227,7 +228,8 @@ def in_order(candidates: Sequence[Excerpt], chosen: Sequence[int]) -> str:
     lines: list[str] = []
     for before, each in zip([None, *shown], shown, strict=False):
         number, nth = each.order
-        answers = len(each.terms) <= ANSWER_TERMS or _CONTINUES.match(each.text) is not None
+        short = len(each.terms) <= ANSWER_TERMS or len(each.text) <= ANSWER_CHARS
+        answers = short or _CONTINUES.match(each.text) is not None
         gap = before is None or before.order[0] < number - 1 or before.place != each.place
         lines.append(line_of(each, after_gap=nth == 0 and number > 0 and answers and gap))
     return "\n".join(lines)

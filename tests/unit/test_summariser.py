@@ -301,6 +301,10 @@ YES = "Yes, please do exactly that before Monday."
     [
         ((PROPOSAL, LUNCH, SummaryInput("alice", AT, YES, place="a")), f"alice: \u2026 {YES}"),
         ((PROPOSAL, SummaryInput("alice", AT, YES, place="b")), f"alice: \u2026 {YES}"),
+        (
+            (PROPOSAL, LUNCH, SummaryInput("alice", AT, "\u597d\u7684\uff0c\u6211\u540c\u610f\u3002", place="a")),
+            "alice: \u2026 \u597d\u7684\uff0c\u6211\u540c\u610f\u3002",
+        ),
         ((PROPOSAL, SummaryInput("alice", AT, YES, place="a")), f"alice: {YES}"),
     ],
 )
