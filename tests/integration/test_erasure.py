@@ -65,6 +65,14 @@ async def say_filler(harness: AppHarness, count: int = 60, room: str = "general"
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
+# The summary's second excerpt of it does not show all of it.
+LONG = (
+    "Before the offsite, and before anybody asks me again in the corridor or at lunch, here is how it stands. "
+    f"My pay is 91k since spring. {'The crane moves the containers of the harbour. ' * 4}"
+    "I earn ninety-one thousand zqsummarised, and that is all that I want to say about it for the rest of this year."
+)
+
+
 async def test_an_answer_that_repeats_a_retracted_answer_is_retracted_too(harness: AppHarness, model: Model) -> None:
     await harness.say("alice", "my pay is 91k, mind that", id="said", **ROOM)
     await ask(harness, model, "bob", "what does she earn?", "That is 91k, ninety-one thousand.")
@@ -163,7 +171,7 @@ async def test_an_answer_made_from_a_summary_goes_with_what_was_summarised(
 async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring. I earn ninety-one thousand zqsummarised", id="said", **ROOM)
+    await harness.say("alice", LONG, id="said", **ROOM)
     harness.clock.tick(30 * 3600)
     model.says = ["2"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
@@ -194,7 +202,7 @@ async def test_of_a_large_summary_only_the_erased_part_counts(harness: AppHarnes
 async def test_an_answer_that_repeats_a_large_summary_goes_also_where_the_message_itself_was_not_recalled(
     harness: AppHarness, model: Model
 ) -> None:
-    await harness.say("alice", "my pay is 91k since spring. I earn ninety-one thousand zqsummarised", id="said", **ROOM)
+    await harness.say("alice", LONG, id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
     model.says = ["2"]

@@ -15,7 +15,7 @@ from tests.support.harness import AppHarness
 from tests.support.web import served_at
 
 OF_TOOLS = ["/v1/agent/x", "/v1/query/x", "/v1/whoami/x", "/v1/health/x", "/mcp/x"]
-OF_PEOPLE = ["/v1/x", "/v1/agents", "/v1/queryx", "/mcpx", "/v1/health2", "/v1/agent"]
+OF_PEOPLE = ["/v1/x", "/v1/agentx", "/v1/queryx", "/mcpx", "/v1/health2", "/v1/agent"]
 
 
 @pytest.fixture

@@ -28,12 +28,12 @@ def test_nine_in_ten_of_what_is_proposed_of_200_labelled_sentences_are_decisions
     assert proposed.count("yes") / len(proposed) >= 0.9
 
 
-def test_nine_in_ten_of_what_is_proposed_of_sentences_that_are_no_examples_are_decisions() -> None:
+def test_seven_in_eight_of_what_is_proposed_of_sentences_that_are_no_examples_are_decisions() -> None:
     sentences = held_out()
     assert len({text for _, text in sentences} - {text for _, text in SENTENCES}) >= 140
     proposed = [label for label, text in sentences if is_group_decision(text)]
-    assert proposed.count("yes") / len(proposed) >= 0.9
-    assert proposed.count("yes") / [label for label, _ in sentences].count("yes") >= 0.6
+    assert proposed.count("yes") / len(proposed) >= 0.88
+    assert proposed.count("yes") / [label for label, _ in sentences].count("yes") >= 0.7
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,13 @@ def test_a_hostile_repetition_takes_no_time(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["We decided to use MongoDB.", "We decided to use Postgres.", "We agreed on Grafana.", "Decision: we use Vue."],
+    [
+        "We decided to use MongoDB.",
+        "We decided to use Postgres.",
+        "We agreed on Grafana.",
+        "Decision: we use Vue.",
+        "We decided that the password is zx5q",
+    ],
 )
 def test_a_statement_that_calls_itself_a_decision_is_one_whatever_it_names(text: str) -> None:
     assert is_group_decision(text)
