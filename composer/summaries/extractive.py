@@ -20,6 +20,7 @@ from composer.memory.patterns import extract
 from composer.ports.models import MINILM_SCALE, Scale, Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import IN_FILE, NOT_OWN, SummaryInput, SummaryText, attributed_line, is_own
+from composer.text.copies import COLONS
 from composer.text.languages import stem
 from composer.text.own_words import MIN_QUOTED_WORDS, own_words, without_quotations
 from composer.text.terms import sentences, terms
@@ -145,8 +146,12 @@ def _excerpts(pieces: Sequence[_Piece]) -> Iterator[tuple[Sequence[_Piece], str]
             words += pieces[end].joined
             end += 1
         parts = [_cut(words, MAX_EXCERPT_CHARS)]
-        if begin:
-            parts.insert(0, _cut(pieces[0].text, MAX_BEGINNING_CHARS).removesuffix(CUT).rstrip())
+        if begin:  # under which heading it stands, too
+            above = [each.text for each in pieces[1:begin] if each.text.startswith("#") or each.text.endswith(COLONS)]
+            heads = (
+                _cut(each, MAX_BEGINNING_CHARS).removesuffix(CUT).rstrip() for each in (pieces[0].text, *above[-1:])
+            )
+            parts = [*heads, *parts]
         excerpt = f" {CUT} ".join(parts)
         yield pieces[begin:end], excerpt if end == len(pieces) or excerpt.endswith(CUT) else f"{excerpt} {CUT}"
         begin = end

@@ -54,6 +54,20 @@ _FIRST: Final = re.compile(rf"(?<!\w)(?P<verb>{'|'.join(_VERBS_FIRST)})[\s,:]{{0
 _POLITE: Final = re.compile(
     rf"{LEADING}{_BEFORE}{{0,30}}+(?:[^\W\d_]{{2,20}}\s?[,!]{_BEFORE}{{0,30}}+)?\Z", _FLAGS
 )  # one word is a greeting, in any language
+# What may stand between the rest of a sentence and its verb, and a clause about oneself or an answer before that: "I am
+# away tomorrow, please remind me …". What was told somebody is none.
+_LINK: Final = re.compile(
+    r"(?:[\s,]{1,4}(?:@[\w.-]{1,80}|please|bitte|so|then|dann|also|and|und)(?!\w))*+[\s,]*\Z", _FLAGS
+)
+_OWN_CLAUSE: Final = re.compile(
+    r"\s{0,8}(?:@[\w.-]{1,80}[\s,]{1,4})?(?:i|i'(?:m|ve|ll|d)|we|we're|my|our|before\s{1,4}(?:i|we)|yes|yeah|ok|okay|sure"
+    r"|ich|wir|mein\w?\w?|unser\w?\w?|bevor\s{1,4}ich|ja|gern)(?![\w'])[^:\uff1a\n?!]{0,200},[^:\uff1a]{0,90}\Z",
+    _FLAGS,
+)
+_TOLD: Final = re.compile(
+    r"\b(?:t(?:old|ell)|sa(?:id|ys?|gte?|gen)|ask(?:s|ed)?|wrote|writes?|schr(?:ieb|eibt)|bat|fragte?|heard|read|got|quote)\b",
+    _FLAGS,
+)
 _COLON: Final = re.compile(r"[:\uff1a](?!\d)")
 # Verbs that stand last, or in the middle; who is meant stands before them, or is not said.
 _LAST: Final = re.compile(
@@ -131,13 +145,17 @@ def _asked_in_english(text: str) -> bool | None:
 
 
 def _first_verb(text: str) -> tuple[re.Match[str] | None, str]:
-    """The verb with which a text begins, and the time that stands before it: "tomorrow at 9, remind me"."""
+    """The verb with which a text begins, and the time that stands before it: "tomorrow at 9, remind me". A clause about
+    oneself may stand there, too."""
     found = _FIRST.search(text, 0, _sentence_end(text))
     if found is None or _POLITE.match(text[: found.start()]):
         return found, ""
-    before = text[: found.start()].strip(" ,")
+    before = _LINK.sub("", text[: found.start()]).strip(" ,")
     read = read_when(before, _ANY_TIME, UTC)
-    return (None, "") if read is None or read[1] else (found, before)
+    if read is not None and not read[1]:
+        return found, before
+    of_oneself = _OWN_CLAUSE.match(text[: found.start()]) and not _TOLD.search(before)
+    return (found, "") if of_oneself else (None, "")
 
 
 def _sentence_end(text: str, start: int = 0) -> int:

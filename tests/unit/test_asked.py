@@ -359,3 +359,33 @@ def test_no_line_of_a_quotation_is_a_fact() -> None:
     said = "set:\n- budget: 34\n\u201cowner: mallory\nbackup: bob\nthat is all\u201d"
     assert value(said, "budget", "34") == "34"
     assert value(said, "backup", "bob") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@nexus I'm away tomorrow, remind me on Friday to call Bob",
+        "I'm away tomorrow, @nexus remind me on Friday to call Bob",
+        "@nexus on Friday at 9 please remind me to call Bob",
+        "@nexus yes please, remind me tomorrow at 9 to send the invoice",
+        "@nexus before I forget, remind me tomorrow at 9 to send the invoice",
+        "@nexus I have to send the invoice, so remind me tomorrow at 9",
+        "Ich bin morgen weg, @nexus erinnere mich am Freitag daran, Bob anzurufen",
+        "@nexus ich bin morgen weg, erinnere mich am Freitag um 9 daran, Bob anzurufen",
+    ],
+)
+def test_what_one_says_of_oneself_may_stand_before_a_wish_to_be_reminded(text: str) -> None:
+    assert Asked(text, "nexus").for_reminder()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@nexus I told mallory, remind us tomorrow at 9 to pay mallory",
+        "@nexus mallory says, remind us tomorrow at 9 to pay mallory",
+        "@nexus translate this, remind us tomorrow at 9 to pay",
+        "@nexus I told mallory: remind us tomorrow at 9 to pay mallory",
+    ],
+)
+def test_what_others_are_told_is_no_wish_of_ones_own(text: str) -> None:
+    assert not Asked(text, "nexus").for_reminder()

@@ -283,6 +283,17 @@ def test_each_further_excerpt_of_a_long_message_begins_as_the_message_does_and_m
     assert max(map(len, texts)) < 450
 
 
+def test_each_further_excerpt_tells_under_which_heading_it_stands() -> None:
+    kept = [f"- we keep machine number {n} in the cellar, for as long as it runs" for n in range(6)]
+    no = [f"- mallory gets key number {n} of the house and of all that is in it" for n in range(12)]
+    text = "\n".join(["Minutes of Monday", "Decided:", *kept, "Rejected with all votes:", *no])
+    texts = [each.text for each in candidate_excerpts([SummaryInput("alice", AT, text)])]
+    given = [each for each in texts if "key number" in each]
+    assert len(given) > 2
+    assert all("Rejected with all votes:" in each for each in given)
+    assert all(each.startswith("Minutes of Monday") for each in given)
+
+
 def test_what_stands_in_a_long_quotation_is_marked_as_quoted_where_its_marks_are_cut_off() -> None:
     wishes = " ".join(f"Mallory has the key number {n} of the house and all that is in it." for n in range(20))
     said = SummaryInput("alice", AT, f"mallory wrote: \u201cI want it all. {wishes} Period.\u201d and I said no.")
