@@ -32,8 +32,8 @@ RESERVED_VENDORS = frozenset(
     }
 )
 VENDOR_RULE = (
-    "the name of a tool is 1 to 32 characters of a-z, 0-9, - and _, begins with a letter or a digit, and is not one of "
-    + ", ".join(sorted(RESERVED_VENDORS))
+    "the name of a tool is 1 to 32 characters of a-z, 0-9, - and _, begins with a letter or a digit, and is no word "
+    "for a person, a role or a decision, such as admin, team, you or approved"
 )
 
 

@@ -345,6 +345,11 @@ class AsyncNexus:
         """GET /v1/projects/{id}/invites"""
         return await self._items(f"/v1/projects/{_part(project)}/invites")
 
+    async def project_sessions(self, project: str, **which: Any) -> dict[str, Any]:
+        """GET /v1/projects/{id}/sessions: the conversations of a project, one's own with their titles."""
+        path = f"/v1/projects/{_part(project)}/sessions"
+        return cast(dict[str, Any], await self.request("GET", path, params=which))
+
     async def project_facts(self, project: str, **which: Any) -> list[dict[str, Any]]:
         """GET /v1/projects/{id}/facts: as they hold, or held (on), or of one key all values (history)."""
         return cast(
@@ -416,6 +421,22 @@ class AsyncNexus:
     async def keys(self) -> list[dict[str, Any]]:
         """GET /v1/keys"""
         return await self._items("/v1/keys")
+
+    async def key_activity(self, id: str, **which: Any) -> dict[str, Any]:
+        """GET /v1/keys/{id}/activity: what a tool wrote, what it was given, and how often it asked."""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/keys/{_part(id)}/activity", params=which))
+
+    async def orphans(self) -> list[dict[str, Any]]:
+        """GET /v1/admin/orphans: projects and teams without an admin."""
+        return await self._items("/v1/admin/orphans")
+
+    async def appoint_admin(self, orphan: str, **values: Any) -> Any:
+        """PUT /v1/admin/orphans/{id}/admin: make one of its members the admin."""
+        return await self.request("PUT", f"/v1/admin/orphans/{_part(orphan)}/admin", body=values)
+
+    async def delete_orphan(self, orphan: str) -> Any:
+        """DELETE /v1/admin/orphans/{id}"""
+        return await self.request("DELETE", f"/v1/admin/orphans/{_part(orphan)}", params={"confirm": True})
 
     async def make_key(self, **values: Any) -> dict[str, Any]:
         """POST /v1/keys: vendor, name, permissions, expires_at. Its text is shown this once."""
