@@ -216,8 +216,7 @@ class GatewayMemory:
     ) -> TurnMemory:
         """The memory for a request of a turn; nothing where the person has switched recall off. What was given is
         stored; `record`: also that it was nothing, since functions are offered and further requests of the turn may
-        come. `search` False: only the
-        standing part. Raises NotFound for a user who does not exist, and Unavailable."""
+        come. `search` False: only the standing part. Raises NotFound for a user who does not exist, and Unavailable."""
         key = TurnKey(reader.user, reader.vendor, turn.digest)
         try:
             found = await self._standing(reader, None if turn.is_new else key)

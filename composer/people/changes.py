@@ -10,9 +10,7 @@ from typing import Final
 
 from composer.model import Visibility
 
-CHANGED: Final = (
-    "changed"  # the first word of such a notice (the functions note_changed and note_shown of the database)
-)
+CHANGED: Final = "changed"  # the first word of such a notice (note_changed and note_shown of the database)
 MAX_HEARD: Final = 1_000  # changes that a listener has not asked for yet; of more, the earliest are not told
 
 

@@ -32,13 +32,13 @@ class GatewayLine:
     @property
     def items(self) -> int:
         """How much was put in: entries, facts and decisions."""
-        return len(self.act.injected.standing) + len(self.act.injected.recalled)
+        return len(_ids(self.act))
 
 
 async def gateway_log(tx: Transaction, access: EntryAccess, limit: int, now: datetime) -> list[GatewayLine]:
     """The latest first, at most `limit` lines. Raises Refused for a tool."""
     acts = await tx.gateway_turns.latest(owned_by_bearer(access), limit)
-    ids = {id for act in acts for id in (*act.injected.standing, *act.injected.recalled)}
+    ids = {id for act in acts for id in _ids(act)}
     found: dict[uuid.UUID, Entry] = {
         each.id: each for each in await tx.entries.find_by_ids(readable_entries(access), sorted(ids), now)
     }

@@ -3,13 +3,14 @@ what is filed there."""
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from composer.entries import teams
+from composer.entries.namesakes import Labels
 from composer.errors import Conflict, NotFound
 from composer.memory.forget import Receipt
 from composer.model import Role, TeamRole, User
@@ -57,10 +58,10 @@ class Orphan:
     members: Sequence[OrphanMember]
 
 
-async def orphans(tx: Transaction, admin: uuid.UUID) -> Sequence[Orphan]:
-    """All of the tenant, at most `MAX_ORPHANS`, projects first, by name. Raises AdminNeeded."""
-    judge([Act.MANAGE_ORPHANS], TenantFacts(await tx.people.is_admin(admin)))
-    return [await _orphan(tx, each) for each in await tx.tenant_figures.without_admin(MAX_ORPHANS)]
+async def orphans(tx: Transaction, access: EntryAccess) -> Sequence[Orphan]:
+    """All of the tenant, at most `MAX_ORPHANS`, projects first, by name, with members who are told apart: one of them
+    is made an admin. Raises AdminNeeded."""
+    return [_told_apart(access, await _orphan(tx, each)) for each in await _places(tx, access)]
 
 
 async def appoint(tx: Transaction, access: EntryAccess, id: uuid.UUID, user: uuid.UUID, now: datetime) -> bool:
@@ -101,11 +102,16 @@ async def delete(
     return await deletion.delete(tx, _facts(found), access.user, home, now, key=key)
 
 
+async def _places(tx: Transaction, access: EntryAccess) -> Sequence[PlaceWithoutAdmin]:
+    judge([Act.MANAGE_ORPHANS], TenantFacts(await tx.people.is_admin(access.user)))
+    return await tx.tenant_figures.without_admin(MAX_ORPHANS)
+
+
 async def _found(tx: Transaction, access: EntryAccess, id: uuid.UUID) -> Orphan:
-    found = next((each for each in await orphans(tx, access.user) if each.id == id), None)
+    found = next((each for each in await _places(tx, access) if each.id == id), None)
     if found is None:
         raise NotFound(UNKNOWN_ORPHAN)
-    return found
+    return await _orphan(tx, found)
 
 
 async def _orphan(tx: Transaction, place: PlaceWithoutAdmin) -> Orphan:
@@ -117,6 +123,14 @@ async def _orphan(tx: Transaction, place: PlaceWithoutAdmin) -> Orphan:
         if any(name != NAMELESS for name in each.names)
     ]
     return Orphan(kind, place.id, place.name, place.isolated, place.created_at, named)
+
+
+def _told_apart(access: EntryAccess, orphan: Orphan) -> Orphan:
+    labels = Labels(access, ((name, each.id) for each in orphan.members for name in each.names))
+    return replace(
+        orphan,
+        members=[replace(each, names=[labels(name, each.id) for name in each.names]) for each in orphan.members],
+    )
 
 
 def _facts(orphan: Orphan) -> ProjectFacts:

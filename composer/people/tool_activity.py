@@ -19,7 +19,7 @@ from composer.repositories.operations import Total
 from composer.repositories.own_data import OwnFilter
 from composer.visibility import EntryAccess, owned_by_bearer
 
-MAX_GATEWAY_LINES: Final = 400  # of all tools of a person, of which those of one are shown
+LOOKED_THROUGH: Final = 400  # lines of all tools of a person, of which those of one are shown
 MAX_GIVEN: Final = 20
 
 
@@ -52,7 +52,7 @@ async def tool_activity(
     if found is None or found.vendor is None:
         raise NotFound(UNKNOWN_KEY)
     owned, vendor = owned_by_bearer(access), found.vendor
-    lines = await gateway_log(tx, access, MAX_GATEWAY_LINES, now)
+    lines = await gateway_log(tx, access, LOOKED_THROUGH, now)
     given = [each for each in lines if each.tool == vendor and each.entries]
     written = await own_items(tx, owned, OwnFilter(origins=(vendor,)), cursor, limit, now, presence)
     counted = [each for each in await tx.operations.of_owner(since, owned) if each.vendor == vendor]

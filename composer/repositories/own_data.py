@@ -243,7 +243,7 @@ class OwnData:
         return [row["id"] for row in rows]
 
     async def times(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[OwnTimes]:
-        """How many of the wanted items were written when, the oldest first"""
+        """How many of the wanted items were written when, the oldest first."""
         return await self._sql.fetch_as(OwnTimes, "own_memory_times", **_fitting(owned, wanted, now))
 
     async def vectors(self, owned: Owned, wanted: OwnFilter, limit: int, chars: int, now: datetime) -> list[OwnVector]:

@@ -17,19 +17,8 @@ RESERVED_VENDORS = frozenset(
     {"nexus", "api", "gateway", "person", "extracted", "explicit", "imported", "all", "any", "none"}
     | {"console", "discord", "slack", "rest", "script", "test"}
     | {"i", "me", "myself", "you", "own", "we", "us", "they", "everyone", "everybody", "someone", "nobody", "team"}
-    | {
-        "app",
-        "user",
-        "admin",
-        "owner",
-        "system",
-        "assistant",
-        "proposed",
-        "decided",
-        "approved",
-        "accepted",
-        "confirmed",
-    }
+    | {"app", "user", "admin", "owner", "system", "assistant"}
+    | {"proposed", "decided", "approved", "accepted", "confirmed"}
 )
 VENDOR_RULE = (
     "the name of a tool is 1 to 32 characters of a-z, 0-9, - and _, begins with a letter or a digit, and is no word "

@@ -24,20 +24,11 @@ SEVERAL: Final = (
     *("all", "we", "our", "everyone", "everybody", "team", "board", "management", "staff", "members", "people"),
     *("hr", "human", "resources", "ceo", "cto", "cfo", "administrator", "admin", "admins", "security", "consensus"),
     *("agreed", "channel", "slackbot", "vorstand", "mitglieder", "verwaltung", "leitung", "direction", "consejo"),
-    *(
-        "\u0432\u0441\u0435",
-        "\u043c\u044b",
-        "\u5168\u54e1",
-        "\u307f\u3093\u306a",
-        "\u5927\u5bb6",
-        "\u6211\u4eec",
-        "\uc6b0\ub9ac",
-    ),
-    "\u0627\u0644\u062c\u0645\u064a\u0639",
+    *("\u0432\u0441\u0435", "\u043c\u044b", "\u5168\u54e1", "\u307f\u3093\u306a", "\u5927\u5bb6", "\u6211\u4eec"),
+    *("\uc6b0\ub9ac", "\u0627\u0644\u062c\u0645\u064a\u0639"),
 )
-AROUND_SEVERAL: Final = (
-    *("the", "of", "us", "here", "whole", "entire", "you", "in", "and", "at"),
-    *("der", "die", "das", "la", "le"),
+AROUND_SEVERAL: Final = frozenset(
+    ["the", "of", "us", "here", "whole", "entire", "you", "in", "and", "at", "der", "die", "das", "la", "le"]
 )
 DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"

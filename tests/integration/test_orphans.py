@@ -1,6 +1,7 @@
 """Projects and teams without an admin: an admin of the workspace makes a member one, or deletes them, and sees nothing
 of what is filed there."""
 
+import re
 import uuid
 from typing import Any, Final
 
@@ -68,6 +69,17 @@ async def test_those_that_have_no_admin_are_listed_for_admins_alone(
         path = f"{ORPHANS}/{project}"
         assert (await client.put(f"{path}/admin", json=body, headers=others)).status_code == 403
         assert (await client.delete(path, params={"confirm": "true"}, headers=others)).status_code == 403
+
+
+async def test_members_of_one_name_are_told_apart(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    key, project = await root(harness), await project_without_admin(harness)
+    other = await person(harness, "c\u0430rol")  # with a letter of another alphabet
+    async with harness.app.database.transaction(harness.workspace().tenant_id, "alone") as tx:
+        await tx.projects.join(project, other.id, Role.WRITE)
+    ((_, _, names),) = await listed(client, key)
+    looking_alike = [each for each in names if each != "bob"]
+    assert len(looking_alike) == 2
+    assert all(re.fullmatch(r"c.rol \[\d{4,}\]", each) for each in looking_alike)
 
 
 async def test_a_member_is_made_its_admin(harness: AppHarness, client: httpx2.AsyncClient) -> None:

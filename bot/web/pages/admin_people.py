@@ -39,7 +39,7 @@ async def show_people(
     month = call.app.operations.month(viewer.principal.tenant_id)
     async with viewer.reading() as reading:
         found = await reading.tx.tenant_figures.people(month, call.now, SHOWN_PEOPLE + 1, after)
-        without_admin = await orphans(reading.tx, reading.access.user)
+        without_admin = await orphans(reading.tx, reading.access)
     shown = found[:SHOWN_PEOPLE]
     following = cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > SHOWN_PEOPLE else None
     return _shown(

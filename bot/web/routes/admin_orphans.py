@@ -63,7 +63,7 @@ class NewAdmin(RequestBody):
 async def list_orphans(_: Admin, call: Calling) -> Response:
     """Their names and members. Never what is filed there."""
     async with call.reading() as (tx, access):
-        found = await orphans(tx, access.user)
+        found = await orphans(tx, access)
     items = [
         {
             "kind": each.kind,
@@ -89,7 +89,7 @@ async def appoint_admin(_: Admin, call: Calling, id: uuid.UUID, sent: NewAdmin) 
         return await appoint(tx, access, id, sent.user, call.now)
 
     async def again(tx: Transaction, access: EntryAccess) -> bool:
-        return not any(each.id == id for each in await orphans(tx, access.user))
+        return not any(each.id == id for each in await orphans(tx, access))
 
     is_admin, _replayed = await call.change(change, again, alone=True)
     return Response(status_code=204 if is_admin else 202)
