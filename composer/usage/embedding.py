@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from composer.model import Usage
 from composer.ports.models import (
@@ -19,9 +21,15 @@ from composer.ports.models import (
     Vectors,
 )
 from composer.repositories.usage import Amount
+from composer.text.caches import OwnedCache
+from composer.text.digests import text_digest
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.usage.ledger import CallLedger
 from composer.usage.reported import is_plausible
+
+# Most of what an answer is compared with was in the prompt of the one before. The owner is the conversation.
+MAX_COMPARED: Final = 4_000  # vectors; of 3 kB each with `multilingual`
+_compared: Final = OwnedCache[NDArray[np.float32]](MAX_COMPARED)
 
 
 class EmbeddingMeter:
@@ -50,12 +58,28 @@ class EmbeddingMeter:
         self, texts: Sequence[str], account: UsageAccount, *, questions: bool = False, compared: bool = False
     ) -> Vectors:
         """As `Embedder.embed`; with `questions` of texts that are searched with, with `compared` of texts that are
-        compared with each other alone. Raises BudgetUsedUp besides."""
-        embedder = self._embedder
-        if compared and isinstance(embedder, ComparingEmbedder):
-            return await embedder.embed_compared(texts)
+        compared with each other alone: their vectors are kept for the conversation. Raises BudgetUsedUp besides."""
+        embedder, owner = self._embedder, account.conversation_id
+        if compared and owner is not None:
+            keys = {text: (embedder.name, text_digest(text)) for text in texts}
+            vectors = {text: vector for text, key in keys.items() if (vector := _compared.get(owner, key)) is not None}
+            new = [text for text in keys if text not in vectors]
+            found = await self._embed_compared(new, account) if new else ()
+            for text, vector in zip(new, found, strict=True):
+                vectors[text] = vector.copy()
+                _compared.put(owner, vectors[text], keys[text])
+            return np.array([vectors[text] for text in texts], dtype=np.float32).reshape(-1, embedder.width)
         if questions and self._of_questions is not None:
             return await self._of_questions.embed_questions(texts)
+        return await (self._embed_compared if compared else self._embed)(texts, account)
+
+    async def _embed_compared(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
+        if isinstance(self._embedder, ComparingEmbedder):
+            return await self._embedder.embed_compared(texts)
+        return await self._embed(texts, account)
+
+    async def _embed(self, texts: Sequence[str], account: UsageAccount) -> Vectors:
+        embedder = self._embedder
         if not isinstance(embedder, RemoteEmbedder):
             return await embedder.embed(texts)
         parts = [np.empty((0, embedder.width), dtype=np.float32)]

@@ -140,8 +140,8 @@ async def test_another_persons_same_sentence_changes_no_computation(
     askers = {UNKNOWN: await asker(harness, client, url, "bob"), KNOWN: await asker(harness, client, url, "ben")}
     await known_to_alice(harness, client)
     for surface in SURFACES:  # what is loaded once, and made once for each person
-        for each in askers.values():
-            await getattr(each, surface)(WARM)
+        for each in askers.values():  # of several that say the same, chance decides which is recalled
+            await getattr(each, surface)(f"The paint of the {surface} in the kitchen is green and still wet.")
     if forgotten:
         await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -173,6 +173,26 @@ async def test_what_a_conversation_keeps_is_of_use_to_it_alone(
             await harness.compose("ann", "@nexus what was said?", room=room, workspace=workspace)
             compared.append(computed["compared"])
     assert compared == [1, 0] * 3
+
+
+async def test_what_an_answer_is_compared_with_is_embedded_once_for_its_conversation(
+    harness: AppHarness, computed: Counter[str]
+) -> None:
+    """The same talk in another room is embedded anew, and after something was erased all of it."""
+    talk = [f"line {n} of the talk" for n in range(20)]
+    for room in ("general", "lobby"):
+        await harness.say_all("ann", talk, room=room)
+    tenant = harness.workspace().tenant_id
+    embedded = []
+    for room, forgets in (("general", False), ("general", False), ("lobby", False), ("general", True)):
+        if forgets:
+            await harness.command("bob", "/nexus forget everything --yes", dm="nexus")
+        await harness.app.indexer.catch_up(tenant)
+        computed.clear()
+        await harness.ask("ann", "@nexus what was said?", room=room)
+        embedded.append(computed["embedded"])
+    assert min(embedded[0], embedded[2], embedded[3]) > len(talk)
+    assert embedded[1] < len(talk) / 2
 
 
 async def test_a_turn_embeds_its_question_once_before_the_model_is_asked(
