@@ -46,11 +46,11 @@ ASKED_THREADS = 2  # texts at once for which somebody waits
 # many texts would let short ones wait behind long ones again and again.
 CHARS_PER_STEP = 4_000  # in the background
 ASKED_CHARS_PER_STEP = 1_000  # of those for which somebody waits
+MAX_ASKED_CHARS = 6_000  # of a list that goes before what is embedded in the background; a longer one goes with that
 MAX_COUNTED_CHARS = 1_000  # of a text: about as many as its first 256 tokens have
 COUNTED_CHARS = 50  # more for each text
-MAX_QUERY_CHARS = 500  # of a single text that goes before all others; a longer one goes with lists
-ASKED_NICENESS = 5  # of the threads that embed lists for which somebody waits: questions and all else go first
-BACKGROUND_NICENESS = 10  # of those that embed in the background
+MAX_QUERY_CHARS = 500  # of a single text that goes before all others; a longer one goes with the background
+BACKGROUND_NICENESS = 10  # of the threads that embed in the background
 
 INT8_MAX = 127
 JOINED_PARTS = ("query", "key", "value")  # side by side one matrix: one product takes less time than three
@@ -210,11 +210,11 @@ def without_surrogates(text: str) -> str:
     return text[:MAX_TOKENIZED_CHARS].encode("utf-8", "replace").decode()
 
 
-def _step_back(niceness: int) -> None:
+def _step_back() -> None:
     """Let other threads of this machine go before this one. Only Linux gives a thread a priority of its own."""
     if sys.platform == "linux":
         with suppress(OSError):  # a sandbox may forbid it: then they are equals
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
 
 
 def _steps(counted: Sequence[int], most: int) -> list[range]:
@@ -264,10 +264,10 @@ def loaded(directory: Path | None = None) -> LoadedModel:
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
-    The model is loaded on first use, or by `load`. Short single texts, lists that somebody waits for, and what is
-    embedded in the background run in threads of their own: the system lets the first run before the second, and these
-    before the last, so nobody's question waits behind an import. Within each, whoever waits is next by turns, in steps
-    of about the same work, so that nobody's question waits behind all of somebody else's.
+    The model is loaded on first use, or by `load`. Short single texts, short lists that somebody waits for, and all
+    else run in threads of their own. The system lets other threads go before the last, so nobody's question waits
+    behind an import, or behind long texts that somebody sends. Within each, whoever waits is next by turns, in steps of
+    about the same work, so that nobody's question waits behind all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
@@ -280,8 +280,8 @@ class MiniLM:
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="minilm-prepare")
         asked = min(ASKED_THREADS, threads)
-        self._asked = ThreadPoolExecutor(asked, "minilm-asked", initializer=_step_back, initargs=(ASKED_NICENESS,))
-        self._bulk = ThreadPoolExecutor(threads, "minilm-bulk", initializer=_step_back, initargs=(BACKGROUND_NICENESS,))
+        self._asked = ThreadPoolExecutor(asked, thread_name_prefix="minilm-asked")
+        self._bulk = ThreadPoolExecutor(threads, thread_name_prefix="minilm-bulk", initializer=_step_back)
         # Twice as many as threads: one person alone keeps all threads at work, and others wait for a step at most.
         self._query_turns, self._asked_turns, self._bulk_turns = Places(2), Places(2 * asked), Places(2 * threads)
 
@@ -309,10 +309,10 @@ class MiniLM:
         would tell whether somebody else has said the same. Raises Misconfigured when the weights are not installed.
         """
         loop = asyncio.get_running_loop()
-        background = current_party().background
+        background, chars = current_party().background, sum(map(len, texts))
         threads, turns = self._bulk, self._bulk_turns
-        if not background:
-            short = len(texts) == 1 and len(texts[0]) <= MAX_QUERY_CHARS
+        if not background and chars <= (MAX_QUERY_CHARS if len(texts) == 1 else MAX_ASKED_CHARS):
+            short = len(texts) == 1
             threads, turns = (self._queries, self._query_turns) if short else (self._asked, self._asked_turns)
         preparing = self._queries if threads is self._queries else self._preparing
         vectors = np.empty((len(texts), self.width), dtype=np.float32)

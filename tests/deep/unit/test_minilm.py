@@ -263,6 +263,15 @@ async def test_a_long_question_does_not_hold_up_short_ones() -> None:
     embedder.close()
 
 
+async def test_a_long_list_goes_with_the_background_whoever_waits_for_it() -> None:
+    """Somebody's long messages kept both cores from everybody else's answers."""
+    embedder = _Counting(2)
+    embedder._queries = embedder._asked = _Never()  # type: ignore[assignment]
+    await embedder.embed(["told " * MAX_QUERY_CHARS] * 9)
+    assert set(embedder.order) == {"told"}
+    embedder.close()
+
+
 async def test_texts_are_tokenised_by_threads_before_which_no_other_goes() -> None:
     """They hold the interpreter's lock: the event loop would wait until the system lets them run."""
     embedder = _Counting(2)
