@@ -80,7 +80,7 @@ class Chat:
         self._hint = ""
         self._resolved: Position | None = None
         self._interrupted = False  # by Ctrl-C, twice
-        self._confirm = ""  # the command that a yes gives, right after it was asked
+        self._confirm = ""  # the command that a yes gives, right after it was asked, or below an answer that asks
         app.turns.serve(CONSOLE, self._delivery, here_only=True)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -280,6 +280,8 @@ class Chat:
             ) from error
         await self._settle()
         self._delivery.settled()
+        offers = self._delivery.offers
+        self._confirm = offers[0].command if len(offers) == 1 else ""
         self._show_hint(received)
 
     def _show_hint(self, received: Received) -> None:

@@ -10,7 +10,7 @@ from bot.console import render
 from bot.console.markdown import MarkdownPrinter
 from composer.app import App
 from composer.errors import Unavailable
-from composer.model import ROOM_KINDS, ConversationKind, Turn
+from composer.model import ROOM_KINDS, ConversationKind, Offer, Turn
 from composer.repositories.turns import Answer
 
 TERMINAL_LOOK_SECONDS: Final = 1.0  # between looks at whether an answer may still be shown while it is written
@@ -31,10 +31,12 @@ class TerminalDelivery:
         self._shows = True  # more of the open answer
         self._looked = 0.0  # when it was looked whether that may be
         self.delayed = asyncio.Event()  # set once an answer was delayed
+        self.offers: list[Offer] = []  # of the answers that were expected
 
     def expect(self, message: str) -> None:
         """Expect an answer to this message."""
         self._expected.add(message)
+        self.offers = []
 
     def settled(self) -> None:
         """Expect no more answers to what was answered: several agents may answer one message."""
@@ -78,6 +80,8 @@ class TerminalDelivery:
             return
         if answer.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
+        else:
+            self.offers += answer.offers
         self._answered.add(answer.in_reply_to)
         text = answer.failure_details or answer.text  # who sits here runs Nexus
         if self._open is not None and self._open.id == answer.turn.id:

@@ -32,6 +32,7 @@ CALL_FOUND: Final = "found"
 CALL_FOUND_NOTHING: Final = "nothing"
 CALL_REFUSED: Final = "refused"
 CALL_STORED: Final = "stored"
+CALL_WAITS: Final = "waits for a yes"
 CALL_ANSWERED: Final = "answered"  # by a server
 CALL_FAILED: Final = "failed"  # the server says so, or it did not answer
 
@@ -92,7 +93,8 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class UsedTool:
     """A tool that the model called: with which arguments (JSON text as the model wrote it), the source marks of what
-    came back, and `outcome`: FOUND, NOTHING, REFUSED or STORED, and of a server's tool ANSWERED, FAILED or REFUSED."""
+    came back, and `outcome`: FOUND, NOTHING, REFUSED, STORED or WAITS, and of a server's tool ANSWERED, FAILED or
+    REFUSED."""
 
     name: str
     arguments: str

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from composer.text.own_words import MIN_QUOTED_WORDS, quotations
-from composer.text.requests import opening
+from composer.text.requests import opening, without_thanks
 
 MAX_CLAUSE_CHARS: Final = 500
 _PART: Final = re.compile(r"[^\W_]+")
@@ -25,9 +25,6 @@ _CONNECTING: Final = re.compile(
 _VERB_LAST: Final = re.compile(r"\s(?:ist|sind|lautet|betr\u00e4gt)\s*\Z", re.IGNORECASE)
 _SPACES: Final = re.compile(r"\s+")
 _AND_NEXT: Final = re.compile(r",?\s(?:and|und|&)\s", re.IGNORECASE)
-_THANKS: Final = re.compile(
-    r"(?:[\s,.!]{1,8}+(?:please|thanks|thank\s{1,4}you|bitte|danke)\b){1,3}[\s.!]*\Z", re.IGNORECASE
-)
 # Articles and the like, which a key may have or not.
 _LITTLE: Final = """
 the a an our my your its s of for in on at
@@ -47,7 +44,7 @@ def paired_value(clause: str, key: str, value: str) -> str | None:
     connect the two, and little ones (articles, "our", "of"). Case and punctuation don't count."""
     if len(clause) > MAX_CLAUSE_CHARS:
         return None
-    for part in _parts(_THANKS.sub("", clause.rstrip(_TRAILING))):
+    for part in _parts(without_thanks(clause.rstrip(_TRAILING))):
         for named, said in _halves(part):
             if _joined(_PART.findall(said)) == _joined(_PART.findall(value)) != "" and _is_key(key, named):
                 return _plain(said)

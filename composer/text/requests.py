@@ -51,11 +51,17 @@ _ELSEWHERE: Final = re.compile(
 )
 # What may stand before the words that ask: a greeting, please, "can you".
 LEADING: Final = (
-    r"(?:[\s,.!()*\u2013\u2014-]|@[\w.-]{1,80}+|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
-    r"|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
+    r"(?:[\s,.!\u00a1\u00bf]|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
+    r"|(?:good\s{1,4})?morning|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
+    r"|guten\s{1,4}(?:morgen|tag|abend)|moin|hola|bonjour|salut|ciao|ol\u00e1|\u043f\u0440\u0438\u0432\u0435\u0442"
     r"|i(?:['\u2019]d\s{1,4}like|\s{1,4}(?:want|need))\s{1,4}you\s{1,4}to|bitte|hallo|und|dann|auch|jetzt|mal"
     r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30}+"
 )
+# What may stand behind all that is asked: thanks, and the name of who is asked.
+_THANKS: Final = re.compile(
+    r"(?:[\s,.!]{1,8}+(?:please|thanks|thank\s{1,4}you|bitte|danke)\b){1,3}[\s.!]*\Z", re.IGNORECASE
+)
+_NAMED: Final = re.compile(r"[\s,]{1,8}+@[\w.-]{1,80}+[\s.!]*\Z")
 _LEADING: Final = re.compile(LEADING, re.IGNORECASE)
 # The words that ask where they begin a sentence, with all that may stand before them, and those that lead on from them.
 _ASKING_WORDS: Final = re.compile(
@@ -72,18 +78,6 @@ _NO: Final = re.compile(
     r"|mai|nessun\w?|senza|niet|geen|nooit|zonder)\b",
     re.IGNORECASE,
 )
-# What may turn a part of its sentence around: a "no" in other languages, a condition.
-_TURNING: Final = re.compile(
-    r"\b(?:refuse\w?|stop|avoid|unless|whether|if|only|except|niemand|nichts|nur|falls|wenn|ob|au\u00dfer|rien|personne|seulement|sauf"
-    r"|nada|nadie|solo|s\u00f3lo|salvo|ningu\u00e9m|nada|somente|niente|nulla|niets|alleen|nikt|nic|bez|tylko"
-    r"|\u043d\u0435|\u043d\u0438|\u043d\u0435\u0442|\u043d\u0435\u043b\u044c\u0437\u044f|\u043d\u0438\u043a\u0442\u043e|\u043d\u0438\u0447\u0435\u0433\u043e|\u043d\u0438\u043a\u043e\u0433\u0434\u0430|\u0431\u0435\u0437|\u0442\u043e\u043b\u044c\u043a\u043e|\u043d\u0456|\u043d\u0456\u0445\u0442\u043e|\u043d\u0456\u0447\u043e\u0433\u043e|\u043d\u0456\u043a\u043e\u043b\u0438|\u043d\u0435\u043c\u0430\u0454|\u043b\u0438\u0448\u0435|\u0442\u0456\u043b\u044c\u043a\u0438"
-    r"|inte|aldrig|ingen|inget|inga|utan|ikke|aldri|uden|uten|nikdy|nikdo|ei|emme|ette|eiv\u00e4t|\u00e4l\u00e4|\u00e4lk\u00e4\u00e4|ilman|nu|niciodat\u0103|nimeni|f\u0103r\u0103"
-    r"|jangan|tidak|tanpa|bukan|kh\u00f4ng|\u0111\u1eebng|ch\u01b0a|de\u011fil|yok|\u0644\u0627|\u0644\u0645|\u0644\u0646|\u0644\u064a\u0633|\u0628\u062f\u0648\u0646|\u0644\u06cc\u0633|\u05dc\u05d0|\u05d0\u05dc|\u05d1\u05dc\u05d9|\u05d0\u05d9\u05df|\u05d0\u05e3)\b"
-    # Scripts without a bound between words.
-    r"|\u4e0d|\u6ca1|\u6c92|\u522b|\u5225|\u52ff|\u672a|\u65e0|\u7121|\u306a\u3044|\u306a\u304b\u3063|\u307e\u305b\u3093|\uc54a|\uc9c0\s?\ub9c8|\ubabb|\uc548\s|\u0928\u0939\u0940\u0902|\u092e\u0924",
-    re.IGNORECASE,
-)
-_CLAUSE_END: Final = re.compile(r"[.!?;\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +93,21 @@ def opening(text: str, start: int, end: int) -> Opening | None:
     """The words that ask to store something and begin the sentence from `start` to `end`: "please remember that". None
     where it does not ask, or has other words before them, which may turn it around."""
     found = _ASKING_WORDS.match(text, start, end)
-    if found is None or not asks_to_store(text[start:end]):
+    if found is None or not asks_to_store(text[start + after_greeting(text[start:end]) : end]):
         return None
     return Opening(found.end(), found["question"] is not None)
 
 
-def leading(text: str, start: int, end: int) -> int:
-    """Where the words end with which the sentence from `start` to `end` leads up to what it says: a greeting, please.
-    `start` where it has none."""
-    found = _LEADING.match(text, start, end)
-    return start if found is None else found.end()
+def after_greeting(text: str) -> int:
+    """Where the words end with which a text leads up to what it says: a greeting, please. 0 where it has none."""
+    found = _LEADING.match(text)
+    return 0 if found is None else found.end()
+
+
+def without_thanks(text: str, *, named: bool = False) -> str:
+    """A text without the thanks at its end. `named`: also without a mention there."""
+    plain = _THANKS.sub("", text)
+    return _THANKS.sub("", _NAMED.sub("", plain)) if named else plain
 
 
 def asks_to_store(text: str) -> bool:
@@ -116,16 +115,6 @@ def asks_to_store(text: str) -> bool:
     text = text[:MAX_REQUEST_CHARS]
     patterns = (_VERB, _DONT_FORGET, _ELSEWHERE)
     return any(pattern.search(text) for pattern in patterns) or _asks_to_remember(text)
-
-
-def denied_outside(text: str, start: int, end: int) -> bool:
-    """Whether the sentence around a part of a message, from `start` to `end`, has a "not" or an "only if" outside that
-    part: then the part alone may say the contrary. "Don't forget that" is none."""
-    before = [found.end() for found in _CLAUSE_END.finditer(text, 0, start)]
-    after = _CLAUSE_END.search(text, end)
-    outside = f"{text[before[-1] if before else 0 : start]} | {text[end : after.start() if after else len(text)]}"
-    said = _ELSEWHERE.sub(" ", _DONT_FORGET.sub(" ", outside))
-    return any(pattern.search(said) for pattern in (_NO, _TURNING))
 
 
 def _asks_to_remember(text: str) -> bool:

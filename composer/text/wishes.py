@@ -1,8 +1,7 @@
 """Wishes to be reminded, in the words of a message: "remind me in 2 hours to call Tom", in many languages. Pure.
 
 Only imperatives count, where the text begins, with a greeting or a time before them at most (in languages whose verb
-stands last, anywhere in its first sentence, but not behind a colon), and outside English
-only those that name a time to come and something to do: the same verbs say much else. "Rappelle-moi demain" is "call me
+stands last, anywhere in its first sentence, but not behind a colon), and outside English only those that name a time to come and something to do: the same verbs say much else. "Rappelle-moi demain" is "call me
 back tomorrow", "erinnert mich an Oma" is "looks like grandma", and "remind me what Bob said" asks what was said.
 """
 
@@ -19,7 +18,7 @@ _FLAGS: Final = re.IGNORECASE
 _ANY_TIME: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)  # whether words name a time to come does not depend on it
 # Words that may stand before a verb. "No" is none: in Spanish it denies the verb.
 _BEFORE: Final = (
-    r"(?:[\s.!\u00a1\u00bf,()*\u2013\u2014-]|@[\w.-]{1,80}"
+    r"(?:[\s.!\u00a1\u00bf,]|@[\w.-]{1,80}"
     r"|\b(?:please|and|then|also|just|kindly|hey|hi|ok|okay|now|(?:can|could|would|will)\s{1,4}you|you\s{1,4}to"
     r"|bitte|dann|hallo|und|s'il\s{1,4}te\s{1,4}pla[i\u00ee]t|s'il\s{1,4}vous\s{1,4}pla[i\u00ee]t|stp|svp|et"
     r"|por\s{1,4}favor|porfa|y|per\s{1,4}favore|e|alsjeblieft|en|prosz\u0119|pros\u00edm"
@@ -51,22 +50,9 @@ _VERBS_FIRST: Final = (
     r"\u05ea\u05d6\u05db\u05d9\u05e8(?:\u05d9|\u05d5)?\s{1,4}(?:(?P<he>\u05dc\u05d9)|\u05dc\u05e0\u05d5)\b",
 )
 _FIRST: Final = re.compile(rf"(?<!\w)(?P<verb>{'|'.join(_VERBS_FIRST)})[\s,:]{{0,4}}", _FLAGS)
-_POLITE: Final = re.compile(
-    rf"{LEADING}{_BEFORE}{{0,30}}+(?:[^\W\d_]{{2,20}}\s?[,!]{_BEFORE}{{0,30}}+)?\Z", _FLAGS
-)  # one word is a greeting, in any language
-# What may stand between the rest of a sentence and its verb, and a clause about oneself or an answer before that: "I am
-# away tomorrow, please remind me …". What was told somebody is none.
-_LINK: Final = re.compile(
+_POLITE: Final = re.compile(rf"{LEADING}{_BEFORE}{{0,30}}+\Z", _FLAGS)
+_LINK: Final = re.compile(  # between a time and the verb: "tomorrow at 9, please remind me"
     r"(?:[\s,]{1,4}(?:@[\w.-]{1,80}|please|bitte|so|then|dann|also|and|und)(?!\w))*+[\s,]*\Z", _FLAGS
-)
-_OWN_CLAUSE: Final = re.compile(
-    r"\s{0,8}(?:@[\w.-]{1,80}[\s,]{1,4})?(?:i|i'(?:m|ve|ll|d)|we|we're|my|our|before\s{1,4}(?:i|we)|yes|yeah|ok|okay|sure"
-    r"|ich|wir|mein\w?\w?|unser\w?\w?|bevor\s{1,4}ich|ja|gern)(?![\w'])[^:\uff1a\n?!]{0,200},[^:\uff1a]{0,90}\Z",
-    _FLAGS,
-)
-_TOLD: Final = re.compile(
-    r"\b(?:t(?:old|ell)|sa(?:id|ys?|gte?|gen)|ask(?:s|ed)?|wrote|writes?|schr(?:ieb|eibt)|bat|fragte?|heard|read|got|quote)\b",
-    _FLAGS,
 )
 _COLON: Final = re.compile(r"[:\uff1a](?!\d)")
 # Verbs that stand last, or in the middle; who is meant stands before them, or is not said.
@@ -138,6 +124,11 @@ def reminds_all(text: str) -> bool:
     return wish is not None and wish.everyone
 
 
+def is_one_sentence(text: str) -> bool:
+    """Whether a text has no end of a sentence but the one that it ends with."""
+    return _END.search(text.rstrip("?!.\uff1f\uff01\u3002 ")) is None
+
+
 def _asked_in_english(text: str) -> bool | None:
     """Whether "remind us" is asked in English, or "remind me"; None for neither."""
     found, _ = _first_verb(text[:MAX_WISH_CHARS])
@@ -145,17 +136,13 @@ def _asked_in_english(text: str) -> bool | None:
 
 
 def _first_verb(text: str) -> tuple[re.Match[str] | None, str]:
-    """The verb with which a text begins, and the time that stands before it: "tomorrow at 9, remind me". A clause about
-    oneself may stand there, too."""
+    """The verb with which a text begins, and the time that stands before it: "tomorrow at 9, remind me"."""
     found = _FIRST.search(text, 0, _sentence_end(text))
     if found is None or _POLITE.match(text[: found.start()]):
         return found, ""
     before = _LINK.sub("", text[: found.start()]).strip(" ,")
     read = read_when(before, _ANY_TIME, UTC)
-    if read is not None and not read[1]:
-        return found, before
-    of_oneself = _OWN_CLAUSE.match(text[: found.start()]) and not _TOLD.search(before)
-    return (found, "") if of_oneself else (None, "")
+    return (found, before) if read is not None and not read[1] else (None, "")
 
 
 def _sentence_end(text: str, start: int = 0) -> int:

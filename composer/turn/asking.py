@@ -21,6 +21,7 @@ from composer.turn.answers import DraftAnswer
 from composer.turn.citations import cites
 from composer.turn.delivery import Delivery
 from composer.turn.forget_offer import forget_offer
+from composer.turn.proposals import REMEMBER_LABEL, Proposal
 from composer.turn.question import asked_text
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import timed
@@ -32,7 +33,6 @@ CLAIMS_PROMPT: Final = "claims.v1"
 MAX_CHECKED_CHARS: Final = 2_000  # of the message, and of the answer
 MAX_OFFERED_CHARS: Final = 200  # of a message that a command repeats
 VERDICT_TOKENS: Final = 16
-REMEMBER_LABEL: Final = "Remember it"
 
 
 class ModelAsker:
@@ -53,28 +53,33 @@ class ModelAsker:
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)
         self._priority.end(turn.id)
+        proposals = list[Proposal]()
         # Set first, so that a model that says "I will remind you" is right.
         if tools is None:
-            told, wordless = await self._tools.fulfil_wish(request, draft.composed, asked)
-            draft.notices, draft.notices_without_quotes = (
-                told or draft.notices,
-                wordless or draft.notices_without_quotes,
-            )
+            fulfilled = await self._tools.fulfil_wish(request, draft.composed, asked)
+            if isinstance(fulfilled, Proposal):
+                proposals = [fulfilled]
+            elif any(fulfilled):
+                draft.notices, draft.notices_without_quotes = fulfilled
         try:
             with timed(draft.timings_ms, "model"):
                 while await self._ask_once(request, turn, draft, delivery, tools):
                     pass
         except EmptyAnswer:
-            if not draft.text.strip() and not (draft.notices if tools is None else tools.notices):
+            said = [*draft.notices, *proposals] if tools is None else [*tools.notices, *tools.proposals]
+            if not draft.text.strip() and not said:
                 raise  # else it said all that it had to say before it called a tool, or the notices say it
         finally:
             if tools is not None:
                 draft.notices, draft.notices_without_quotes = tools.notices, tools.notices_without_quotes
-        # What was written; what was not, though it says so; how to have forgotten what the message asks to forget;
-        # images that were not sent.
+                proposals = tools.proposals
+        draft.offers += [each.offer for each in proposals]
+        # What was written; what waits for a yes; what was not done, though it says so; how to have forgotten what the
+        # message asks to forget; images that were not sent.
         offer = forget_offer(draft.composed, request.message, asked)
         claim = await self._false_claim(request, turn, draft)
-        remarks = [*draft.notices, *filter(None, (claim, offer)), *draft.composed.prompt.image_notices]
+        questions = [each.question for each in proposals]
+        remarks = [*draft.notices, *questions, *filter(None, (claim, offer)), *draft.composed.prompt.image_notices]
         if remarks:
             text = ("\n\n" if draft.text else "") + "\n".join(remarks)
             await delivery.on_chunk(turn, text)
@@ -89,7 +94,7 @@ class ModelAsker:
         """The sentence that what an answer says to have done was not done; None where it says nothing of that. The
         agent's model is asked about an answer that may say so, where nothing was written and no source is cited."""
         agent = request.agent
-        if not agent.model or draft.notices or cites(draft.text) or not may_claim(draft.text):
+        if not agent.model or draft.notices or draft.offers or cites(draft.text) or not may_claim(draft.text):
             return None
         parts = (("MESSAGE", request.message.text), ("ANSWER", draft.text))
         shown = "\n".join(f"[{name}]\n{quote(text[:MAX_CHECKED_CHARS])}" for name, text in parts)

@@ -1,8 +1,9 @@
 """What a model may write while it answers: memories and facts in the words of the message that it answers.
 
-Other people's words must not be able to make an agent write (docs/decisions/0023). So the message itself must ask for
-it, in the asker's own words (composer/text/asked.py), only these are stored, in the conversation itself, under the
-asker's own rights, and the asker is told how to undo it.
+Other people's words must not be able to make an agent write (docs/decisions/0023). So something is written at once only
+where the message is nothing but the request for exactly that (composer/text/asked.py), in the conversation itself,
+under the asker's own rights, and the asker is told how to undo it. All else that the message says is proposed to them
+(composer/turn/proposals.py).
 """
 
 import json
@@ -27,22 +28,15 @@ from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.text.notices import undo_sentence
 from composer.text.pairs import paired_value
-from composer.text.quoting import find_quote
+from composer.turn.proposals import REMEMBER_LABEL, SET_LABEL, Proposal, proposal
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 MAX_WRITES: Final = 3  # in one turn
 MAX_WRITE_SHOWN_CHARS: Final = 200  # of what was written, in the notice
 _KEY: Final = re.compile(r"[\w.\-]{1,200}")
-_ONLY_QUOTES: Final = (
-    "Nothing was stored: these are no words, one after the other, of what the asker wrote to have remembered in the "
-    "message to answer, without what it quotes, forwards or pastes. Say that /nexus remember WORDS stores any words."
-)
-_NO_PAIR: Final = (
-    "Nothing was stored: one clause of the request must be the key, a word such as to or is, and the value up to its "
-    "end. The key must have all of its words, such as deploy_day. Else call remember."
-)
-_KNOWN_KEY: Final = (
-    "Nothing was stored: there is a fact of that key already. Say that /nexus fact set KEY VALUE changes it."
+_NO_FACT: Final = (
+    "Nothing was stored: the key must be its words joined by _, such as deploy_day, and the value one text, number, "
+    "true or false. Else call remember."
 )
 
 
@@ -71,32 +65,33 @@ class ToolWriter:
         """`asked` is what the question asks for."""
         self._database, self._clock = database, clock
         self._turn, self._question, self._conversation = turn, question, conversation
-        trusted = question.trust is Trust.MEMBER and not question.ephemeral
-        self._asked = asked
-        self._wanted = trusted and self._asked.to_store()
+        self._asked, self._may = asked, question.trust is Trust.MEMBER and not question.ephemeral
         self._earlier: Sequence[uuid.UUID] = ()
         self._count = 0
 
     @property
     def allowed(self) -> bool:
-        """Whether anything may be written for this question: a member's, that is stored and asks for it, as long as the
+        """Whether anything may be written for this question, or proposed: a member's, that is stored, as long as the
         limit is not reached and no earlier attempt at this turn wrote something."""
-        return self._wanted and not self._earlier and self._count < MAX_WRITES
+        return self._may and not self._earlier and self._count < MAX_WRITES
 
     async def begin(self) -> list[str]:
         """Look up what an attempt at this turn wrote that was interrupted: then nothing more is written. Returns the
         sentences that tell the asker of it. Raises Unavailable."""
-        if not self._wanted:  # then no attempt could write
+        if not (self._may and self._asked.to_store):  # then no attempt could write
             return []
         async with self._database.transaction(self._turn.tenant_id, "read") as tx:
             self._earlier = await tx.turns.written(self._turn.id)
         return [_wordless_notice(id) for id in self._earlier]
 
-    async def remember(self, text: str) -> ToolWrite:
-        """Store as a note all that the message asks to remember, of which `text` is a quote. Raises Refused with the
-        sentence for the model."""
-        quote = self._quote(text)
+    async def remember(self, text: str) -> ToolWrite | Proposal:
+        """Store as a note what the message is a request to remember, if that is this text; else propose it. Raises
+        Refused with the sentence for the model."""
         author, now = self._begin_write()
+        quote = self._asked.to_remember(text)
+        if not quote:
+            said = " ".join(text.split())
+            return self._proposal(f"remember in your name: {said}", said, REMEMBER_LABEL, f"/nexus remember {said}")
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
             note = await remembering.remember(tx, tag, quote, author, self._turn.adapter, self._event(quote), now)
@@ -104,42 +99,37 @@ class ToolWriter:
         stored = mask(quote)
         return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
-    async def set_fact(self, key: str, value: str) -> ToolWrite:
-        """Set a fact whose key and value are one clause of the message (composer/text/pairs.py). Raises Refused with
-        the sentence for the model, and BadInput."""
-        quoted = self._value(key, value)
+    async def set_fact(self, key: str, value: str) -> ToolWrite | Proposal:
+        """Set a fact if its key and value are all that the message is a request to set (composer/text/pairs.py), and
+        there is none of that key; else propose it. Raises Refused with the sentence for the model, and BadInput."""
+        words = _words_of_value(value)
+        if _KEY.fullmatch(key) is None or not words:
+            raise Refused(_NO_FACT)
         author, now = self._begin_write()
-        async with self._database.transaction(self._turn.tenant_id) as tx:
-            tag = await self._judged_tag(tx)
-            if await tx.facts.is_set(tag, key):
+        quoted = self._value(key, words)
+        if quoted is not None:
+            async with self._database.transaction(self._turn.tenant_id) as tx:
+                tag = await self._judged_tag(tx)
                 # Tools append: to forget the new value would not bring the old one back.
-                raise Refused(_KNOWN_KEY)
-            event = self._event(key, quoted)
-            fact = await remembering.set_fact(tx, tag, key, quoted, author, self._turn.adapter, event, now)
-            await tx.turns.record_write(self._turn, "fact", fact.id)
-        line = f"{fact.key} = {fact.value}"
-        return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
+                if not await tx.facts.is_set(tag, key):
+                    event = self._event(key, quoted)
+                    fact = await remembering.set_fact(tx, tag, key, quoted, author, self._turn.adapter, event, now)
+                    await tx.turns.record_write(self._turn, "fact", fact.id)
+                    line = f"{fact.key} = {fact.value}"
+                    return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
+        said = f"{key.replace('_', ' ')} {words}"
+        what, command = f'set the fact {key} = "{words}" in your name', f"/nexus fact set {key} {words}"
+        return self._proposal(what, said, SET_LABEL, command)
 
-    def _quote(self, words: str) -> str:
-        """All that the message asks to remember, if these words stand in it."""
-        said = self._asked.to_remember()
-        if find_quote(said, words) is None:
-            raise Refused(_ONLY_QUOTES)
-        return said
+    def _proposal(self, what: str, words: str, label: str, command: str) -> Proposal:
+        return proposal(what, words, self._question.text, label, command)
 
-    def _value(self, key: str, value: str) -> str:
-        """The value that the message gives the key, as JSON text, if it is the one that the model read."""
-        try:
-            parsed: object = json.loads(value, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
-        except ValueError:
-            parsed = value
-        if isinstance(parsed, list | dict) or parsed is None:
-            raise Refused("Nothing was stored: the value must be one text, number, true or false.")
-        words = parsed if isinstance(parsed, str) else json.dumps(parsed)
-        pairs = (paired_value(clause, key, words) for clause in self._asked.to_set())
-        said = next(filter(None, pairs), None) if _KEY.fullmatch(key) else None
+    def _value(self, key: str, words: str) -> str | None:
+        """The value that the message is a request to give the key, as JSON text, if it is the one that the model
+        read."""
+        said = paired_value(self._asked.to_set(), key, words)
         if said is None:
-            raise Refused(_NO_PAIR)
+            return None
         if said.casefold() in ("true", "false"):
             return said.casefold()
         try:
@@ -179,6 +169,17 @@ class ToolWriter:
             messages=(self._question.external_id,),
         )
         return ToolWrite(item, f"{shorten(said, MAX_WRITE_SHOWN_CHARS)}. {undo_sentence(id)}", _wordless_notice(id))
+
+
+def _words_of_value(value: str) -> str:
+    """A value as a model gives it, in words. Raises Refused."""
+    try:
+        parsed: object = json.loads(value, parse_float=remembering.exact_float, parse_int=remembering.exact_int)
+    except ValueError:
+        parsed = value
+    if isinstance(parsed, list | dict) or parsed is None:
+        raise Refused(_NO_FACT)
+    return " ".join((parsed if isinstance(parsed, str) else json.dumps(parsed)).split())
 
 
 def _wordless_notice(id: uuid.UUID) -> str:

@@ -28,6 +28,7 @@ from composer.prompt.sections import (
     CALL_FOUND_NOTHING,
     CALL_REFUSED,
     CALL_STORED,
+    CALL_WAITS,
     RECALL,
     TOOLS,
     Section,
@@ -37,6 +38,7 @@ from composer.repositories.database import Database
 from composer.text.asked import Asked
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.memberships import Memberships
+from composer.turn.proposals import WAITS, Proposal
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
@@ -71,7 +73,7 @@ READ_MORE_TOOL: Final = Tool(
 REMEMBER_TOOL: Final = Tool(
     "remember",
     "Store a statement for the person who asks, only if their message asks to remember it.",
-    (("text", "the statement: a literal quote of the message to answer. All that it asks to remember is stored."),),
+    (("text", "the statement, in the words of the message to answer: all that it asks to remember"),),
 )
 SET_FACT_TOOL: Final = Tool(
     "set_fact",
@@ -86,7 +88,7 @@ REMIND_TOOL: Final = Tool(
     "Set a reminder, only if the message to answer asks to be reminded later.",
     (
         ("when", "in 20 minutes; tomorrow 9:00; on Friday at 14:00; 2026-05-04 09:00; every weekday at 9:30"),
-        ("text", "what to remind of: a literal quote of the message, without the time"),
+        ("text", "what to remind of, in the words of the message, without the time"),
     ),
 )
 READING: Final = (RECALL_TOOL, READ_MORE_TOOL)
@@ -147,9 +149,10 @@ class MemoryTools:
 
     async def fulfil_wish(
         self, request: PromptRequest, composed: ComposedPrompt, asked: Asked
-    ) -> tuple[list[str], list[str]]:
-        """Set the reminder that a message asks for, where its model can call nothing and its time is understood.
-        Returns what the asker is told, and the same without its words. Raises Unavailable."""
+    ) -> tuple[list[str], list[str]] | Proposal:
+        """Set the reminder that a message is a request for, or propose the one that it asks for, where its model can
+        call nothing and its time is understood. Returns what the asker is told, and the same without its words. Raises
+        Unavailable."""
         reminders = self._reminders(request, composed, asked)
         before = await reminders.begin()
         return (before, before) if before else await reminders.fulfil()
@@ -161,7 +164,7 @@ class MemoryTools:
 
 class ToolSession:
     """The tools of one turn, and all that they brought. `notices` tell the asker what was written,
-    `notices_without_quotes` without its words."""
+    `notices_without_quotes` without its words; `proposals` wait for their yes."""
 
     def __init__(
         self,
@@ -190,6 +193,7 @@ class ToolSession:
         self._has_read = False
         self.notices: list[str] = []
         self.notices_without_quotes: list[str] = []
+        self.proposals: list[Proposal] = []
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools that the model may call next: none once its steps or tokens are used up."""
@@ -336,12 +340,17 @@ class ToolSession:
             return _Result("Nothing was found." if not items else "There is no room left.", CALL_FOUND_NOTHING)
         return _Result("\n".join(lines), CALL_FOUND, tuple(found))
 
-    async def _write(self, writing: Coroutine[None, None, ToolWrite]) -> _Result:
+    def _propose(self, waiting: Proposal) -> _Result:
+        if waiting not in self.proposals:
+            self.proposals.append(waiting)
+        return _Result(WAITS, CALL_WAITS)
+
+    async def _write(self, writing: Coroutine[None, None, ToolWrite | Proposal]) -> _Result:
         if self._has_read or not self._writer.allowed:
             writing.close()
             raise Refused(
-                "Nothing was stored: the message does not ask for it, its author may not, or something was recalled "
-                "since. Say that /nexus remember and /nexus fact set do it."
+                "Nothing was stored: the author of the message may not, or something was recalled since. Say that "
+                "/nexus remember and /nexus fact set do it."
             )
         try:
             written = await writing
@@ -350,6 +359,8 @@ class ToolSession:
         except BaseException:  # stopped, or the database is gone: it may have committed
             self.tell([MAY_HAVE_STORED], [MAY_HAVE_STORED])
             raise
+        if isinstance(written, Proposal):
+            return self._propose(written)
         if written.item.id in {item.id for item in self._items}:
             return _Result("It is stored already.", CALL_REFUSED)
         self._lines.append(recall_line(written.item, self._items, self._here))
@@ -359,16 +370,21 @@ class ToolSession:
         return _Result(f"Stored as ({mark}). The person is told, and how to undo it.", CALL_STORED, (mark,))
 
     async def _remind(self, when: str, text: str) -> _Result:
-        if self._has_read:
-            raise Refused("Nothing was set: something was recalled since. Say that /nexus remind me sets a reminder.")
+        if self._has_read or not self._reminders.allowed:
+            raise Refused(
+                "Nothing was set: something was recalled since, or the message is not stored. Say that /nexus remind "
+                "me sets a reminder."
+            )
         try:
-            notice, wordless = await self._reminders.remind(when, text)
+            said = await self._reminders.remind(when, text)
         except (BadInput, Refused, NotFound):
             raise
         except BaseException:
             self.tell([MAY_HAVE_SET], [MAY_HAVE_SET])
             raise
-        self.tell([notice], [wordless])
+        if isinstance(said, Proposal):
+            return self._propose(said)
+        self.tell(said[:1], said[1:])
         return _Result("It is set. The person is told when, and how to cancel it.", CALL_STORED)
 
 

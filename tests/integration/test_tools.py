@@ -149,22 +149,51 @@ async def test_set_fact_keeps_a_number_as_it_stands_in_the_message(office: Offic
     ("name", "arguments"),
     [
         ("remember", {"text": "the boss said to pay mallory"}),
-        ("remember", {"text": "deploy Friday"}),  # its words, but not as they stand there
+        ("remember", {"text": "we deploy on Friday each day --everywhere"}),  # no option of the command
         ("remember", {"text": " "}),
-        ("set_fact", {"key": "deploy_day", "value": "Monday"}),
-        ("set_fact", {"key": "admin_password", "value": "Friday"}),
+        ("set_fact", {"key": "release_manager", "value": "Monday"}),
+        ("set_fact", {"key": "deploy_day", "value": "4711"}),
         ("set_fact", {"key": "deploy day", "value": "Friday"}),
         ("set_fact", {"key": "deploy_day", "value": '["Friday"]'}),
         ("set_fact", {"key": "deploy_day", "value": None}),
         ("share", {"text": "deploy"}),
     ],
 )
-async def test_nothing_is_written_but_words_of_the_message(
+async def test_nothing_is_written_or_proposed_but_words_of_the_message(
     office: Office, name: str, arguments: dict[str, Any]
 ) -> None:
     reply = await office.ask("alice", "remember: we deploy on Friday each day", call(name, **arguments), **DM)
     assert reply.text == "Done."
+    assert not reply.offers
     assert await office.rows("SELECT 1 FROM memories WHERE kind = 'note' UNION ALL SELECT 1 FROM facts") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "made", "question", "command", "stored"),
+    [
+        ("deploy_day is Friday", call("set_fact", key="deploy_day", value="Friday"),
+         'Shall I set the fact deploy_day = "Friday" in your name?', "/nexus fact set deploy_day Friday",
+         "deploy_day = \"Friday\""),
+        ("the printer moved, so remember it is upstairs", call("remember", text="the printer\n is upstairs"),
+         "Shall I remember in your name: the printer is upstairs?", "/nexus remember the printer is upstairs",
+         "the printer is upstairs"),
+        ("mallory wrote this. Set owner to mallory", call("set_fact", key="owner", value="mallory"),
+         'Shall I set the fact owner = "mallory" in your name?', "/nexus fact set owner mallory",
+         "owner = \"mallory\""),
+    ],
+)  # fmt: skip
+async def test_what_the_message_is_no_request_for_waits_for_its_sender_s_yes(
+    office: Office, asked: str, made: Say, question: str, command: str, stored: str
+) -> None:
+    reply = await office.ask("alice", f"@nexus {asked}", made, made, **LAB)
+    assert reply.text == f"Done.\n\n{question} To say yes: {command}"
+    assert [each.command for each in reply.offers] == [command]
+    assert "not done" in office.last_results[0].lower()
+    assert await office.rows(WRITTEN) == []
+    await office.harness.command("alice", command, **LAB)
+    assert await office.rows(WRITTEN) == [(stored,)]
+    await office.ask("alice", "@nexus thanks", **LAB)
+    assert "Shall I" not in json.dumps(office.server.requests[-1].body["messages"]), "a model does not learn to ask so"
 
 
 PASSED_ON: Final = ["> From mallory.\n> {}", "<page>\n{}\n</page>", 'mallory wrote: "{}"', "```\n{}\n```"]
@@ -176,25 +205,24 @@ WRITTEN: Final = (
 
 
 @pytest.mark.parametrize("passed_on", PASSED_ON)
-async def test_what_a_message_passes_on_asks_for_nothing_and_is_stored_by_nothing(
-    office: Office, passed_on: str
-) -> None:
+async def test_a_message_with_something_passed_on_stores_nothing_at_once(office: Office, passed_on: str) -> None:
     fact = call("set_fact", key="approver", value="mallory")
     for asked in ("what do you think of this?", "Please remember that tea is fine. And what is this?"):
         await office.ask("alice", f"{asked}\n{passed_on.format(ORDER)}", NOTE, fact, **DM)
         assert await office.rows(WRITTEN) == []
-    await office.ask("alice", f"{asked}\n{passed_on.format(ORDER)}", call("remember", text="tea is fine"), **DM)
-    ((stored,),) = await office.rows(WRITTEN)
-    assert stored.startswith("tea is fine. And what is this?")
-    assert "approver" not in stored
+    tea = call("remember", text="tea is fine")
+    reply = await office.ask("alice", f"{asked}\n{passed_on.format(ORDER)}", tea, **DM)
+    assert [each.command for each in reply.offers] == ["/nexus remember tea is fine"]
+    assert await office.rows(WRITTEN) == []
 
 
 @pytest.mark.parametrize(
     ("asked", "text", "stored"),
     [
         ('remember: "the door code is 4711"', "the door code is 4711", '"the door code is 4711"'),
-        ('note that Bob says "tea is always the best" here', "tea is always",
+        ('note that Bob says "tea is always the best" here', "Bob says tea is always the best here",
          'Bob says "tea is always the best" here'),
+        ('note that Bob says "tea is always the best" here', "tea is always the best", None),
         ('remember it is late. Bob says "tea is always the best"', "tea is always the best", None),
     ],
 )  # fmt: skip
@@ -227,7 +255,7 @@ async def test_nothing_is_written_once_a_tool_has_brought_words(office: Office) 
         "alice", "@nexus remember that we deploy on Friday", both, call("remember", text="deploy on Friday"), **LAB
     )
     assert await office.rows("SELECT 1 FROM memories WHERE kind = 'note'") == []
-    assert office.offered(0) == ["recall", "read_more", "remember", "set_fact"]
+    assert office.offered(0) == ["recall", "read_more", "remember", "set_fact", "remind"]
     assert office.offered(1) == ["recall", "read_more"], "writing is not offered again"
 
 
@@ -380,7 +408,7 @@ async def test_an_interrupted_turn_repeats_no_write_and_tells_of_it(
         raise Died
 
     monkeypatch.setattr(answers, "store", dying)
-    office.server.script.extend((call("remember", text="it is late"), Say(("Done.",))))
+    office.server.script.extend((call("remember", text="it is late and dark"), Say(("Done.",))))
     turns: list[Any] = []
     app = office.harness.app
     respond = type(app.responder).respond

@@ -105,11 +105,9 @@ def asked_of(text: str) -> None:
     said = asked.Asked(text)
     for at in MOMENTS:
         said.wish(at, at.tzinfo or UTC)
-    said.part(text, requests.asks_to_store)
-    said.to_remember()
-    for clause in said.to_set():
-        pairs.paired_value(clause, text, text)
-    assert isinstance(said.to_store() or said.for_reminder() or said.reminds_all(), bool)
+    said.to_remember(text)
+    pairs.paired_value(said.to_set(), text, text)
+    assert isinstance(said.to_store or said.for_reminder() or said.reminds_all(), bool)
 
 
 def rules_of(text: str) -> None:
@@ -139,6 +137,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cleaning.storable": cleaning.storable,
     "cleaning.clean_text": cleaning.clean_text,
     "notices.without_notices": lambda text: notices.without_notices(f"{text} {notices.undo_sentence(ID)}"),
+    "notices.proposal_sentence": lambda text: notices.proposal_sentence(text, text),
     "notices.undo_sentence": lambda _: notices.undo_sentence(ID),
     "quoting.find_quote": lambda text: quoting.find_quote(f"{text} {text}", text),
     "forgetting.asked_to_forget": forgetting.asked_to_forget,
@@ -149,12 +148,14 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "plain_questions.is_example": plain_questions.is_example,
     "plain_questions.topic_terms": plain_questions.topic_terms,
     "wishes.reminds_all": wishes.reminds_all,
+    "wishes.is_one_sentence": wishes.is_one_sentence,
     "wishes.reminder_wish": lambda text: [wishes.reminder_wish(text, at, at.tzinfo or UTC) for at in MOMENTS],
     "requests.asks_to_store": requests.asks_to_store,
-    "requests.leading": lambda text: requests.leading(text, 0, len(text)),
+    "asked.are_all": lambda text: asked.are_all(text, text),
+    "requests.after_greeting": requests.after_greeting,
+    "requests.without_thanks": lambda text: requests.without_thanks(text, named=True),
     "requests.opening": lambda text: requests.opening(text, 0, len(text)),
     "pairs.paired_value": lambda text: pairs.paired_value(f"{text} is {text}", text, text),
-    "requests.denied_outside": lambda text: requests.denied_outside(text, len(text) // 3, len(text) // 2),
     "cleaning.clean_line": cleaning.clean_line,
     "cleaning.shorten": lambda text: cleaning.shorten(text, 9),
     "cleaning.normalised": cleaning.normalised,

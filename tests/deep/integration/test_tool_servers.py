@@ -376,7 +376,7 @@ async def test_nothing_is_written_once_a_server_has_answered(office: Office, wik
     both = Say((), calls=[("wiki__search", {"query": "a"}), ("remember", {"text": "we deploy on Friday"})])
     note = call("remember", text="we deploy on Friday")
     await office.ask("alice", "@nexus remember that we deploy on Friday", both, note, **LAB)
-    assert office.offered(0) == [*OWN, "remember", "set_fact", "wiki__search"]
+    assert office.offered(0) == [*OWN, "remember", "set_fact", "remind", "wiki__search"]
     assert office.offered(1) == [*OWN, "wiki__search"]
     assert await office.rows(MEMORIES) == []
 
@@ -638,7 +638,7 @@ async def test_a_model_that_refuses_a_tool_of_a_server_keeps_its_own_tools(offic
         with capture_logs() as logs:
             office.server.script.append(Say(("Fine.",)))
             assert (await office.harness.ask("alice", "@nexus hello there", **LAB)).text == "Fine."
-        assert office.offered() == OWN
+        assert office.offered()[:2] == OWN
         assert [log["tools"] for log in logs if log["event"] == "model.refuses_server_tools"] == [["wiki__search"]]
         requests = len(office.server.requests)
         await office.harness.ask("alice", "@nexus hello again", **LAB)
