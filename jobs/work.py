@@ -21,6 +21,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
 from composer.repositories.oauth_clients import OAuthClients
+from composer.repositories.tool_reads import READS_RETENTION
 from composer.repositories.usage import INSTALLATION
 from composer.summaries.tiers import OnProgress
 from composer.tasks.shares import Places, acting_for
@@ -127,6 +128,7 @@ async def expire(run: JobRun) -> None:
                 run.now,
                 keys_before=run.now - KEY_RETENTION,
                 turns_before=run.now - TURN_LIFETIME,
+                reads_before=run.now - READS_RETENTION,
                 exchanges_before=run.now - EXCHANGE_RETENTION,
             )
             current = await tx.conversations.versions(sorted(cached))

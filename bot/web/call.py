@@ -2,7 +2,7 @@
 
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -64,6 +64,11 @@ class ApiCall:
     def now(self) -> datetime:
         """The time."""
         return self.app.clock.now()
+
+    def note_read(self, found: Iterable[uuid.UUID], tokens: int = 0) -> None:
+        """Note what is handed out: its ids, and an estimate of its tokens. Of a tool its person is shown that."""
+        if self.metered is not None:
+            self.metered.read, self.metered.tokens = tuple(found), tokens
 
     @asynccontextmanager
     async def reading(self, project: str | None = None) -> AsyncIterator[tuple[Transaction, EntryAccess]]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from fastapi.responses import Response
 
+from bot.web.call import ApiCall
 from bot.web.json_answer import json_answer
 from bot.web.problems import RequestRefused
 from bot.web.shapes.entries import Kind, Names, entry_values, owners
@@ -89,9 +90,10 @@ async def wanted(
 
 
 async def entries_page(
-    tx: Transaction, access: EntryAccess, asked: Wanted, now: datetime, *, snippets: bool
+    call: ApiCall, tx: Transaction, access: EntryAccess, asked: Wanted, *, snippets: bool
 ) -> Response:
     """The answer to a list: EntryList, or EntrySnippetList."""
+    now = call.now
     found = await listing.page(
         tx,
         access,
@@ -105,6 +107,7 @@ async def entries_page(
         whole=not snippets,
     )
     await require_known(tx, access, {*asked.filter.origins} - {entry.origin for entry in found.entries}, now)
+    call.note_read(entry.id for entry in found.entries)
     body = await page_values(tx, access, found, snippets=snippets)
     if asked.stats:
         counts = await listing.counts(tx, access, asked.filter, now, team=asked.team, only_project=asked.whole_project)

@@ -4,7 +4,8 @@ Counting a read costs no statement: it is stored in batches (composer/usage/oper
 """
 
 import hashlib
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -13,8 +14,10 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from composer.entries.draft import API_ORIGIN
+from composer.entries.search import SearchResult
 from composer.people.credentials.principal import KeyPermission, Principal
 from composer.repositories.operations import Operation
+from composer.repositories.tool_reads import ReadRoute
 from composer.usage.operations import Actor, OperationMeter, request_digest
 
 QUOTA: Final = "X-Nexus-Quota"
@@ -41,8 +44,8 @@ def operation_of(route: APIRoute) -> Operation | None:
 @dataclass(slots=True)
 class Metered:
     """A request that counts as an operation, or as `times` of them. `tokens`: an estimate of what it stored or handed
-    out. `has_found`: it is a search that found something. `is_counted`: its own transaction has counted it, or it
-    repeats one that was counted."""
+    out, `read` the ids of that, and `route` how. `has_found`: it is a search that found something. `is_counted`: its
+    own transaction has counted it, or it repeats one that was counted."""
 
     meter: OperationMeter
     principal: Principal
@@ -51,6 +54,13 @@ class Metered:
     tokens: int = 0
     has_found: bool = False
     is_counted: bool = False
+    read: Sequence[uuid.UUID] = ()
+    route: ReadRoute = ReadRoute.API
+
+    def note_found(self, found: SearchResult) -> None:
+        """Note what a search hands out."""
+        self.tokens, self.has_found = found.tokens, bool(found.hits)
+        self.read = [uuid.UUID(hit.item.id) for hit in found.hits]
 
     @property
     def actor(self) -> Actor:
@@ -101,6 +111,8 @@ async def whole_request(request: Request) -> bytes:
 def count_now(metered: Metered, digest: bytes | None) -> None:
     """Count an operation that has succeeded. `digest` stands for its request, if it may be repeated."""
     metered.meter.count(metered.actor, metered.operation, metered.tokens, digest)
+    if metered.principal.vendor is not None:
+        metered.meter.note_reads(metered.actor, metered.route, metered.read)
     if metered.has_found:
         of_hit = None if digest is None else hashlib.sha256(b"hit" + digest).digest()
         metered.meter.count(metered.actor, Operation.HITS, request=of_hit)

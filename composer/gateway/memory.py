@@ -67,13 +67,13 @@ _FRAMES: Final = tokens_of_text(STANDING) + tokens_of_text(RECALLED) + _HEADINGS
 
 @dataclass(frozen=True, slots=True)
 class TurnMemory:
-    """The memory for a request of a turn. `entries`: how many items it has. `searched`: the question was searched for
-    now; `has_found`: with a result. `refused`: the person has switched recall off. `begun_at`: when the turn began,
-    where an earlier request of it is known."""
+    """The memory for a request of a turn. `ids`: those of its entries, facts and decisions. `searched`: the question
+    was searched for now; `has_found`: with a result. `refused`: the person has switched recall off. `begun_at`: when
+    the turn began, where an earlier request of it is known."""
 
     standing: str = ""
     recalled: str = ""
-    entries: int = 0
+    ids: Sequence[uuid.UUID] = ()
     searched: bool = False
     has_found: bool = False
     refused: bool = False
@@ -87,7 +87,7 @@ class TurnMemory:
     @property
     def header(self) -> str:
         """How much was put in, as the header `X-Nexus-Memory` of the answer says it."""
-        return f"{self.entries} {'entry' if self.entries == 1 else 'entries'}, {self.tokens} tokens"
+        return f"{len(self.ids)} {'entry' if len(self.ids) == 1 else 'entries'}, {self.tokens} tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class _Parts:
     def memory(self) -> TurnMemory:
         standing = standing_block(_texts(self.facts), _texts(self.landmarks), _texts(self.notes), self.more)
         recalled = recall_block(_texts(self.others), self.more_of_others, _texts(self.recalled))
-        return TurnMemory(standing, recalled, len(self.ids))
+        return TurnMemory(standing, recalled, tuple(self.ids))
 
     def without(self, ids: Collection[uuid.UUID]) -> "_Parts":
         def left(lines: Sequence[_Line]) -> list[_Line]:

@@ -30,6 +30,7 @@ from composer.people.export_document import (
     ExportedPlace,
     ExportedProject,
     ExportedPromptMessage,
+    ExportedRead,
     ExportedReminder,
     ExportedRoom,
     ExportedSettings,
@@ -67,6 +68,7 @@ _ITEMS: Final[Mapping[str, type[DocumentPart]]] = {
     "reminders": ExportedReminder,
     "usage": ExportedUsage,
     "operations": ExportedOperation,
+    "reads": ExportedRead,
 }
 _NO_MESSAGES: Final = ' "messages": []'
 

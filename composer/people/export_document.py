@@ -294,6 +294,16 @@ class ExportedOperation(DocumentPart):
     tokens: int
 
 
+class ExportedRead(DocumentPart):
+    """When a tool was last handed something out: an entry, fact or decision (its id), over the API, over MCP or through
+    the gateway."""
+
+    item_id: uuid.UUID
+    vendor: str
+    route: str
+    at: datetime
+
+
 class Export(DocumentPart):
     """The whole document. All times are UTC."""
 
@@ -321,6 +331,7 @@ class Export(DocumentPart):
     reminders: list[ExportedReminder]
     usage: list[ExportedUsage]
     operations: list[ExportedOperation]
+    reads: list[ExportedRead]
 
     @property
     def counts(self) -> dict[str, int]:

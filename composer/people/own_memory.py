@@ -21,6 +21,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.ordering import Order
 from composer.repositories.own_data import MORE, OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
 from composer.repositories.quarantine import PENDING_KIND
+from composer.repositories.tool_reads import ToolRead
 from composer.text.cursors import cursor_of, read_cursor
 from composer.text.work import in_thread
 from composer.turn.explanation import uploaders_of
@@ -113,14 +114,15 @@ class MappedItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemDetails:
-    """One item, who can be answered from it, what it was made from, and what it led to. `is_entry`: it can be edited,
-    and put into the trash."""
+    """One item, who can be answered from it, what it was made from, what it led to, and which tools of the person read
+    it when. `is_entry`: it can be edited, and put into the trash."""
 
     item: OwnItem
     place: NamedPlace
     readers: Sequence[WhoReads]
     sources: Sequence[OwnTrace]
     answers: Sequence[OwnTrace]
+    reads: Sequence[ToolRead]
 
     @property
     def is_entry(self) -> bool:
@@ -296,6 +298,7 @@ async def own_item(tx: Transaction, owned: Owned, id: uuid.UUID, now: datetime, 
         readers_of(item, places, projects),
         [replace(trace, uploaded_by=uploaders.get(trace.id, "")) for trace in sources],
         [trace for trace in traces if trace.part == "answer"],
+        await tx.tool_reads.of_item(owned, item.id, MAX_TRACES),
     )
 
 

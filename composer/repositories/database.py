@@ -49,6 +49,7 @@ from composer.repositories.structured import Structured
 from composer.repositories.summaries import Summaries
 from composer.repositories.teams import Teams
 from composer.repositories.tenant_figures import TenantFigures
+from composer.repositories.tool_reads import ToolReads
 from composer.repositories.turns import Turns
 from composer.repositories.unread_files import UnreadFiles
 from composer.repositories.usage import UsageLedger
@@ -129,6 +130,7 @@ class Transaction:
     invites = cached_property[Invites](lambda tx: Invites(tx._sql, tx.audit))
     teams = cached_property[Teams](lambda tx: Teams(tx._sql, tx.audit))
     tenant_figures = cached_property[TenantFigures](lambda tx: TenantFigures(tx._sql))
+    tool_reads = cached_property[ToolReads](lambda tx: ToolReads(tx._sql))
     turns = cached_property[Turns](lambda tx: Turns(tx._sql, tx._tenant_id))
     usage = cached_property[UsageLedger](lambda tx: UsageLedger(tx._sql))
     unread_files = cached_property[UnreadFiles](lambda tx: UnreadFiles(tx._sql))

@@ -55,10 +55,16 @@ class Maintenance:
         return int(await self._sql.fetch_value("messages_count_before", before=before) or 0)
 
     async def delete_expired(
-        self, now: datetime, *, keys_before: datetime, turns_before: datetime, exchanges_before: datetime
+        self,
+        now: datetime,
+        *,
+        keys_before: datetime,
+        turns_before: datetime,
+        reads_before: datetime,
+        exchanges_before: datetime,
     ) -> None:
-        """Delete what opens nothing any more, and records that are not needed any more: keys that ended, and what the
-        gateway noted of turns and exchanges, before a time each."""
+        """Delete what opens nothing any more, and records that are not needed any more: keys that ended, what tools
+        read, and what the gateway noted of turns and exchanges, before a time each."""
         await self._sql.execute(
             "expired_delete",
             now=now,
@@ -66,6 +72,7 @@ class Maintenance:
             invites_before=now - INVITE_LIFETIME,
             declined_before=now - DECLINED_LIFETIME,
             turns_before=turns_before,
+            reads_before=reads_before,
             exchanges_before=exchanges_before,
         )
 

@@ -1,14 +1,14 @@
 """The meter of operations: what is done over the API is counted, and held within the quotas of the tenant's plan.
 
 A write is counted in its own transaction. All else is counted here first, and stored in batches off the request's way:
-at most FLUSH_SECONDS later, and at the end of the process.
+at most FLUSH_SECONDS later, and at the end of the process. So is what tools read.
 """
 
 import asyncio
 import hashlib
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
@@ -21,6 +21,7 @@ from composer.ports.clock import Clock
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.operations import Operation, OperationCount
+from composer.repositories.tool_reads import MAX_TOOL_READS, ReadRoute, ToolRead
 from composer.usage.budgets import BudgetPeriod
 from composer.usage.plans import Plan, QuotaState, states
 
@@ -47,19 +48,29 @@ def request_digest(credential: uuid.UUID, key: str, request: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Unstored:
-    """What one tenant's totals do not have yet: (count, tokens) by month, user, vendor and kind; and what may be a
-    repeat, by the digest of its request."""
+    """What is not stored yet of one tenant: (count, tokens) by month, user, vendor and kind; what may be a repeat, by
+    the digest of its request; and when a tool (user, vendor) last read what (id, route)."""
 
     sums: defaultdict[tuple[date, uuid.UUID, str, Operation], tuple[int, int]] = field(
         default_factory=lambda: defaultdict(lambda: (0, 0))
     )
     requests: dict[bytes, OperationCount] = field(default_factory=dict)
+    reads: defaultdict[tuple[uuid.UUID, str], dict[tuple[uuid.UUID, ReadRoute], datetime]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
 
     def add(self, added: OperationCount) -> None:
         """Add operations to the sums."""
         key = (added.month, added.user, added.vendor, added.operation)
         count, tokens = self.sums[key]
         self.sums[key] = (count + added.count, tokens + added.tokens)
+
+    def add_reads(self, tool: tuple[uuid.UUID, str], reads: Mapping[tuple[uuid.UUID, ReadRoute], datetime]) -> None:
+        """Add what a tool read. Of one tool the latest wait, as many as are kept."""
+        found = self.reads[tool]
+        found |= {what: max(at, found.get(what, at)) for what, at in reads.items()}
+        if len(found) > MAX_TOOL_READS:
+            self.reads[tool] = dict(sorted(found.items(), key=lambda each: each[1])[-MAX_TOOL_READS:])
 
     def used(self, month: date, operation: Operation, user: uuid.UUID | None = None) -> int:
         """How many operations of a kind and a month wait, of everybody or of one user."""
@@ -190,6 +201,16 @@ class OperationMeter:
             waiting.requests[request] = added
         else:
             waiting.add(added)
+        self._flush_soon()
+
+    def note_reads(self, actor: Actor, route: ReadRoute, ids: Iterable[uuid.UUID]) -> None:
+        """Note what is handed out to a tool; it is stored soon."""
+        reads = dict.fromkeys(((id, route) for id in ids), self._clock.now())
+        if reads:
+            self._waiting[actor.tenant_id].add_reads((actor.user, actor.vendor), reads)
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._flush_later())
 
@@ -234,6 +255,14 @@ class OperationMeter:
                 users = {digest: each.user for digest, each in waiting.requests.items()}
                 new = await tx.operations.note_requests(users, self._clock.now())
                 rows += [each for digest, each in waiting.requests.items() if digest in new]
+            if waiting.reads:
+                await tx.tool_reads.add(
+                    [
+                        (user, ToolRead(id, vendor, route, at))
+                        for (user, vendor), reads in waiting.reads.items()
+                        for (id, route), at in reads.items()
+                    ]
+                )
             if rows:
                 await tx.operations.add(rows)
 
@@ -243,3 +272,5 @@ class OperationMeter:
         for key, (count, tokens) in failed.sums.items():
             waiting.add(OperationCount(*key, count=count, tokens=tokens))
         waiting.requests = failed.requests | waiting.requests
+        for tool, reads in failed.reads.items():
+            waiting.add_reads(tool, reads)

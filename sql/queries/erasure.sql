@@ -67,8 +67,8 @@ UNION ALL SELECT 'pending', id FROM pending UNION ALL SELECT 'reminder', id FROM
 UNION ALL SELECT 'summary', id FROM summary UNION ALL SELECT 'compaction', id FROM compaction
 
 -- name: erase_people
--- Delete what people have set for themselves, their time zones, and what the gateway keeps of them: what it put into requests, and what is to be
--- learnt from their tools, also by an attempt that goes on. Projects and teams that they made, and that nobody else is in
+-- Delete what people have set for themselves, their time zones, what their tools read, and what the gateway keeps of them: what it put
+-- into requests, and what is to be learnt from their tools, also by an attempt that goes on. Projects and teams that they made, and that nobody else is in
 -- (a project has no room either), lose their names.
 WITH own AS (UPDATE users SET settings = NULL, settings_at = NULL
              WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[]) AND settings IS NOT NULL),
@@ -85,6 +85,7 @@ WITH own AS (UPDATE users SET settings = NULL, settings_at = NULL
                     AND NOT EXISTS (SELECT FROM team_members AS m WHERE m.tenant_id = :tenant_id AND m.team_id = t.id
                                     AND NOT m.user_id = ANY (:user_ids::uuid[]))),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
+     read AS (DELETE FROM tool_reads WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])),
      attempt AS (DELETE FROM learning_batches WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]))
 DELETE FROM gateway_exchanges WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 

@@ -16,8 +16,8 @@ SELECT item_id, source_kind, source_id FROM lineage
 WHERE tenant_id = :tenant_id AND item_id = ANY (:item_ids::uuid[])
 
 -- name: erase_traces
--- Delete lineage rows of these items and sources, take them out of what the gateway has put into requests, and let every
--- process empty what it keeps in memory (composer/text/caches.py).
+-- Delete lineage rows of these items and sources, and that tools read them, take them out of what the gateway has put into requests,
+-- and let every process empty what it keeps in memory (composer/text/caches.py).
 WITH injected AS (
     UPDATE gateway_turns
     SET standing = ARRAY(SELECT s.id FROM unnest(standing) WITH ORDINALITY AS s (id, place)
@@ -25,6 +25,8 @@ WITH injected AS (
         recalled = ARRAY(SELECT r.id FROM unnest(recalled) WITH ORDINALITY AS r (id, place)
                          WHERE r.id <> ALL (:ids::uuid[]) ORDER BY r.place)
     WHERE tenant_id = :tenant_id AND (standing && :ids::uuid[] OR recalled && :ids::uuid[])
+), reads AS (
+    DELETE FROM tool_reads WHERE tenant_id = :tenant_id AND item_id = ANY (:ids::uuid[])
 ), traces AS (
     DELETE FROM lineage
     WHERE tenant_id = :tenant_id AND (item_id = ANY (:ids::uuid[]) OR source_id = ANY (:ids::uuid[]))

@@ -155,6 +155,10 @@ SELECT kind, user_id, item FROM (
     SELECT 'operations', o.user_id, to_json(o), row_number() OVER (ORDER BY o.month, o.operation, o.vendor, o.user_id)
     FROM (SELECT user_id, month, operation, vendor, count, tokens FROM operation_totals
           WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'operations' = ANY (:kinds::text[])) AS o
+    UNION ALL
+    SELECT 'reads', r.user_id, to_json(r), row_number() OVER (ORDER BY r.at, r.vendor, r.route, r.item_id, r.user_id)
+    FROM (SELECT user_id, item_id, vendor, route, at FROM tool_reads
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND 'reads' = ANY (:kinds::text[])) AS r
 ) AS owned
 ORDER BY kind, n
 

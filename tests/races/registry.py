@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from sql.loader import queries
+from sql.loader import migrations, queries
 
 _ROOT: Final = Path(__file__).parents[2]
 _STORES: Final = re.compile(r"\b(?:INSERT INTO|UPDATE)\s+(\w+)")
@@ -26,7 +26,7 @@ WITHOUT_WORDS: Final = _names_in(
     erased extraction_queue identities imports invites job_runs learning_batches lineage members model_usage
     oauth_clients one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
     reembedded requests retractions schema_migrations settings summaries_due team_members tenants
-    unread_files usage_reservations web_sessions"""
+    tool_reads unread_files usage_reservations web_sessions"""
 )
 # Statements that write to the former and need no race, and why.
 _APART: Final = {
@@ -55,7 +55,7 @@ APART: Final = {name: why for why, names in _APART.items() for name in _names_in
 
 def tables() -> set[str]:
     """All of the schema."""
-    schema = (_ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
+    schema = "\n".join(migration.sql for migration in migrations())
     return set(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
 
 

@@ -31,6 +31,7 @@ from composer.gateway.turns import GatewayTurn, find_turn
 from composer.model import MemoryRole
 from composer.ports.models import UsageAccount, WorkKind
 from composer.repositories.operations import Operation
+from composer.repositories.tool_reads import ReadRoute
 from composer.text.cleaning import clean_line
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -116,6 +117,8 @@ class Gateway:
         memory = await app.gateway_memory.for_turn(reader, turn, record=record, search=may_search)
         if memory.refused:  # nothing is learnt from this request either, whatever holds at its end
             return _Injection(memory)
+        if principal.vendor is not None:
+            app.operations.note_reads(searches.actor, ReadRoute.GATEWAY, memory.ids)
         if memory.searched:
             searches.tokens, searches.has_found = memory.tokens, memory.has_found
             count_now(searches, None)

@@ -9,6 +9,7 @@ from bot.web.metering import Metered, count_now
 from composer.app import App
 from composer.people.credentials.principal import Principal
 from composer.repositories.operations import Operation
+from composer.repositories.tool_reads import ReadRoute
 from composer.tasks.shares import act_for
 
 PRINCIPAL: Final = "principal"  # of the state of a request that was let in
@@ -30,7 +31,7 @@ class ToolCaller:
         act_for(principal.tenant_id, principal.user)  # the SDK runs it in a task of its own
         if operation is not Operation.WRITES:
             await meter.admit(principal.tenant_id, operation)
-        metered = Metered(meter, principal, operation)
+        metered = Metered(meter, principal, operation, route=ReadRoute.MCP)
         yield ApiCall(self.app, principal, b"", None, metered)
         if not metered.is_counted:
             count_now(metered, None)

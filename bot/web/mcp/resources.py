@@ -75,6 +75,7 @@ class MemoryResources:
             async with call.reading() as (tx, access):
                 entry = await listing.get(tx, access, entry_id(id), call.now)
                 shown = whole_values(entry, await names_for(tx, access, [entry]))
+            call.note_read([entry.id])
             return text_of({"note": DATA, **shown})
 
     @in_sentences
@@ -85,6 +86,7 @@ class MemoryResources:
                 found = named_project(access, project)
                 readable = visibility.readable_entries(access).within([project_namespace(found.id)])
                 stored = await structured.read(tx.structured, readable, call.now)
+            call.note_read(mark.id for mark in stored.landmarks)
             shown = [
                 {
                     "date": f"{mark.decided_at:%Y-%m-%d}",
@@ -109,6 +111,7 @@ class MemoryResources:
                     tx, access, EntryFilter(since=since, until=until), call.now, limit=MAX_OF_DAY
                 )
                 names = await names_for(tx, access, found.entries)
+            call.note_read(entry.id for entry in found.entries)
             shown = [listed_values(entry, names) for entry in found.entries]
             return text_of({"note": DATA, "day": day, "entries": shown, "more": found.cursor is not None})
 

@@ -109,7 +109,8 @@ class EntryTools:
         async with self._caller.call(context, Operation.SEARCHES) as call:
             question = EntryQuestion(query, limit, None, None, tuple(kinds or ()), tuple(tags or ()))
             found = await call.app.entry_search.search(await _reader(call, project), question)
-            _note_tokens(call, found.tokens, has_found=bool(found.hits))
+            if call.metered is not None:
+                call.metered.note_found(found)
             if not found.hits:
                 return text_of({"results": []})
             async with call.reading(project) as (tx, access):
@@ -125,7 +126,7 @@ class EntryTools:
             async with call.reading(project) as (tx, access):
                 entry = await listing.get(tx, access, entry_id(id), call.now)
                 values = whole_values(entry, await names_for(tx, access, [entry]))
-            _note_tokens(call, entry.tokens)
+            call.note_read([entry.id], entry.tokens)
             shown = {name: values.pop(name) for name in ("id", "title", "text")}
             if entry.values.metadata:  # apart from what we say of it
                 values["metadata"] = entry.values.metadata
@@ -215,6 +216,7 @@ class EntryTools:
                     raise NotFound(UNKNOWN_ENTRY)
                 entry = found.entries[0]
                 shown = whole_values(entry, await names_for(tx, access, [entry]))
+            call.note_read([entry.id])
             return text_of({"note": DATA, **shown})
 
     @in_sentences
@@ -282,6 +284,7 @@ class EntryTools:
                 readable = visibility.readable_entries(access)
                 stored = await structured.read(tx.structured, readable, call.now)
             wanted = [fact for fact in stored.facts if about.casefold() in _words_of(fact)]
+            call.note_read(fact.id for fact in wanted[:MAX_TOOL_FACTS])
             of_project = {project_namespace(each.id): each.slug for each in access.projects}
             shown = [
                 {
@@ -313,15 +316,10 @@ class EntryTools:
                 tx, access, wanted, call.now, team=of_team, only_project=only, limit=limit, cursor=cursor
             )
             names = await names_for(tx, access, found.entries)
+        call.note_read(entry.id for entry in found.entries)
         shown = [listed_values(entry, names) for entry in found.entries]
         answer = {"note": DATA, "entries": shown, "total_tokens": sum(entry.tokens for entry in found.entries)}
         return text_of({**answer, **({} if found.cursor is None else {"next": found.cursor})})
-
-
-def _note_tokens(call: ApiCall, tokens: int, *, has_found: bool = False) -> None:
-    """Note how many tokens a call hands out, and whether it is a search that found something, for the figures."""
-    if call.metered is not None:
-        call.metered.tokens, call.metered.has_found = tokens, has_found
 
 
 async def _reader(call: ApiCall, project: str | None) -> EntryReader:

@@ -47,7 +47,7 @@ async def agent_write_entry(call: Calling, sent: NewEntry) -> Response:
 async def agent_list_entries(call: Calling, asked: Listed, snippets: Snippets = True) -> Response:
     """The entries that the tool may read, newest first."""
     async with call.reading(asked.project) as (tx, access):
-        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+        return await entries_page(call, tx, access, asked, snippets=snippets)
 
 
 @router.get("/entries/latest", summary="Get the latest entry", response_class=Response, responses=_ONE)
@@ -60,6 +60,7 @@ async def agent_latest_entry(call: Calling, asked: Listed) -> Response:
         )
         if not found.entries:
             raise NotFound(UNKNOWN_ENTRY)
+        call.note_read([found.entries[0].id])
         return await answer(tx, access, found.entries[0])
 
 
@@ -75,7 +76,7 @@ async def agent_entries_by_tag(
     tags = (*asked.filter.tags, name)
     async with call.reading(asked.project) as (tx, access):
         asked = replace(asked, filter=replace(asked.filter, tags=tags))
-        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+        return await entries_page(call, tx, access, asked, snippets=snippets)
 
 
 @router.get("/entries/{id}", summary="Get an entry", response_class=Response, responses=_ONE)
@@ -83,7 +84,9 @@ async def agent_entries_by_tag(
 async def agent_get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> Response:
     """One entry, whole."""
     async with call.reading(project) as (tx, access):
-        return await answer(tx, access, await listing.get(tx, access, id, call.now))
+        entry = await listing.get(tx, access, id, call.now)
+        call.note_read([entry.id])
+        return await answer(tx, access, entry)
 
 
 @router.get("/team/{id}/entries", summary="List a team's entries", response_class=Response, responses=_LISTS)
@@ -91,7 +94,7 @@ async def agent_get_entry(call: Calling, id: uuid.UUID, project: InProject = Non
 async def agent_team_entries(call: Calling, id: uuid.UUID, asked: Listed, snippets: Snippets = True) -> Response:
     """What the members of a team share with it."""
     async with call.reading() as (tx, access):
-        return await entries_page(tx, access, replace(asked, team=id, project=None), call.now, snippets=snippets)
+        return await entries_page(call, tx, access, replace(asked, team=id, project=None), snippets=snippets)
 
 
 @router.get(

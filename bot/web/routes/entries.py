@@ -75,7 +75,7 @@ async def list_entries(
     """The entries that the person may read: their own, their teams' and their projects'."""
     asked = replace(asked, filter=replace(asked.filter, order=sort))
     async with call.reading(asked.project) as (tx, access):
-        return await entries_page(tx, access, asked, call.now, snippets=snippets)
+        return await entries_page(call, tx, access, asked, snippets=snippets)
 
 
 @router.post("", summary="Write an entry", response_class=Response, status_code=201, responses=WRITTEN)
@@ -144,6 +144,7 @@ async def get_entry(call: Calling, id: uuid.UUID, project: InProject = None) -> 
     """One entry, whole; one that is in the trash or has expired to the person whose it is."""
     async with call.reading(project) as (tx, access):
         entry = await listing.get(tx, access, id, call.now)
+        call.note_read([entry.id])
         return await answer(tx, access, entry)
 
 

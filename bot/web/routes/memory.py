@@ -44,6 +44,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
 from composer.repositories.ordering import Order
 from composer.repositories.own_data import OwnFilter, OwnTrace
+from composer.repositories.tool_reads import ReadRoute
 from composer.text.zones import zone_named
 from composer.visibility import EntryAccess, Owned, owned_by_bearer
 
@@ -158,13 +159,23 @@ class MemoryTrace(BaseModel):
     link: str | None
 
 
+class MemoryRead(BaseModel):
+    """When a tool of the person was last handed an item out: over the API, over MCP, or put into a request by the
+    gateway."""
+
+    tool: str
+    route: ReadRoute
+    at: datetime
+
+
 class MemoryDetails(MemoryItem):
-    """One item, who can be answered from it now and why, the person's own messages that it was made from, and the
-    answers that used it: to the person, and in rooms that they may read."""
+    """One item, who can be answered from it now and why, the person's own messages that it was made from, the answers
+    that used it (to the person, and in rooms that they may read), and which tools of the person read it in 30 days."""
 
     readers: list[MemoryReader]
     sources: list[MemoryTrace]
     uses: list[MemoryTrace]
+    reads: list[MemoryRead]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +295,7 @@ async def get_memory(call: Calling, id: uuid.UUID) -> Response:
             "readers": readers,
             "sources": [_trace(each) for each in found.sources],
             "uses": [_trace(each) for each in found.answers],
+            "reads": [{"tool": each.vendor, "route": each.route, "at": each.at} for each in found.reads],
         }
     )
 

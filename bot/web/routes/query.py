@@ -194,7 +194,7 @@ async def _asked(
     """What was found and is to be answered, and what says whether the credential is still valid."""
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
-        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
+        metered.note_found(asked.found)
     is_valid = credential_check(request, nexus.app, principal)
     if asked.prompt is not None:
         await end_work(request)
@@ -235,7 +235,7 @@ async def agent_search(
     )
     asked = await _ask(nexus, principal, body)
     if (metered := metered_of(request)) is not None:
-        metered.tokens, metered.has_found = asked.found.tokens, bool(asked.found.hits)
+        metered.note_found(asked.found)
     return json_answer(_result(asked, None, _Used()))
 
 

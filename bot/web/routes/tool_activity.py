@@ -1,4 +1,4 @@
-"""`/v1/keys/{id}/activity`: what the tool of a key wrote, what of one's memory it was given, and how often it asked."""
+"""`/v1/keys/{id}/activity`: what the tool of a key wrote and read of one's memory, and how often it asked."""
 
 import uuid
 from datetime import date, datetime
@@ -17,6 +17,7 @@ from bot.web.routes.memory import MemoryItem, item_values
 from bot.web.routes.usage import Months, months_since
 from composer.people.tool_activity import tool_activity
 from composer.repositories.operations import Operation
+from composer.repositories.tool_reads import ReadRoute
 
 router = Router("/v1/keys", tags=["keys"])
 MAX_ACTIVITY_PAGE: Final = 100
@@ -29,10 +30,11 @@ class ReadEntry(BaseModel):
     title: str
 
 
-class ToolReading(BaseModel):
-    """A request of the tool into which the gateway put entries."""
+class ToolReadingResponse(BaseModel):
+    """Entries that the tool was handed out at once: over the API, over MCP, or put into a request by the gateway."""
 
     at: datetime
+    route: ReadRoute
     entries: list[ReadEntry]
 
 
@@ -45,12 +47,12 @@ class ToolCount(BaseModel):
 
 
 class ToolActivityPage(BaseModel):
-    """What a tool did, the latest first. `read`: what the gateway put into its requests, known for some hours, at most
-    20; what it reads over the API and MCP is only `counted`. `written`: what it wrote that is stored or waits; `next`
+    """What a tool did, the latest first. `read`: the entries among the 200 items that it was handed out last, in 30
+    days, each at its last time by each route. `written`: what it wrote that is stored or waits; `next`
     is the cursor of its next page; null after the last."""
 
     tool: str
-    read: list[ToolReading]
+    read: list[ToolReadingResponse]
     counted: list[ToolCount]
     written: list[MemoryItem]
     next: str | None
@@ -81,8 +83,12 @@ async def show_tool_activity(
             tx, call.principal, access, id, presence, since=since, cursor=cursor, limit=limit, now=call.now
         )
     read = [
-        {"at": each.act.at, "entries": [{"id": entry.id, "title": entry.title} for entry in each.entries]}
-        for each in found.given
+        {
+            "at": each.at,
+            "route": each.route,
+            "entries": [{"id": entry.id, "title": entry.title} for entry in each.entries],
+        }
+        for each in found.read
     ]
     counted = [{"month": each.month, "operation": each.operation, "count": each.count} for each in found.counted]
     written = [item_values(each, access) for each in found.written.items]

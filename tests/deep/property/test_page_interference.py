@@ -207,6 +207,8 @@ class PlayedPages:
             self.product.harness.clock.set(START + timedelta(days=2, minutes=n))
             if person == OPTED_OUT and self.opts_out:
                 await self._tell(person, "/nexus opt-out --yes", "opt-out", {"dm": "nexus"})
+            if person != BY_LINK:  # what tools read stands on the pages Tools and My memory
+                await self._send("GET", "/v1/agent/entries?limit=100", None, self._bearer(person, TOOL))
         await self.product._night(self.name, ("main", "other"), int(NIGHT.total_seconds()))
         self.product.harness.clock.set(END)
         for tenant in ("main", "other"):
@@ -241,7 +243,9 @@ class PlayedPages:
         main, app = self.product.workspace(self.name, "main"), self.product.harness.app
         here, agents = api_workspace(main.tenant_id, main.tenant), app.directory.agents(main.tenant_id)
         code, secret = self.cookies[BY_LINK], self._secret(f"web {BY_LINK}")
-        self.cookies[BY_LINK] = await accept(app.database, here, agents, code, BY_LINK, "browser", secret, START)
+        self.cookies[BY_LINK] = await accept(
+            app.database, here, agents, code, BY_LINK, "browser", secret, START, has_accounts=False
+        )
 
     async def _do(self, step: PageStep, words: str) -> None:
         id, own = f"step {step.n}", self._bearer(step.by)
