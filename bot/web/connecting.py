@@ -14,12 +14,14 @@ ANY_KEY: Final = "nx_…"
 @dataclass(frozen=True, slots=True)
 class ToolAddresses:
     """Where people and tools reach Nexus. `oauth`: a tool may sign in instead of having a key. `gateway`: where what
-    speaks the OpenAI API asks models with memory; None where there is no gateway."""
+    speaks the OpenAI API asks models with memory; None where there is no gateway. `models`: those that may be asked
+    there, by name; None: all that its server has."""
 
     web: str
     mcp: str
     gateway: str | None
     oauth: bool
+    models: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,10 @@ class Guide:
 
 def addresses_for(settings: Settings, tenant: str) -> ToolAddresses:
     """The addresses for the people of a tenant (its slug)."""
-    web, has_gateway = settings.web_address, settings.upstream_of(tenant) is not None
-    return ToolAddresses(web, resource_of(web), f"{web}/v1" if has_gateway else None, settings.public_url is not None)
+    web, upstream = settings.web_address, settings.upstream_of(tenant)
+    models = None if upstream is None or upstream.models is None else sorted(upstream.models)
+    gateway = None if upstream is None else f"{web}/v1"
+    return ToolAddresses(web, resource_of(web), gateway, settings.public_url is not None, models)
 
 
 def guides(at: ToolAddresses, key: str = ANY_KEY) -> Sequence[Guide]:

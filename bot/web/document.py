@@ -53,7 +53,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "WorkspaceSettingsUpdate": {"top_k": 20},
     "NewEntry": {"content": "We deploy on Fridays.", "title": "Deploys", "tags": ["ops"]},
     "NewKeyRequest": {"vendor": "claude", "name": "my laptop"},
-    "NewPersonInvitation": {"name": "Dana"},
+    "NewPersonInvitation": {"name": "Dana", "email": "dana@example.com"},
     "NewProject": {"name": "apollo"},
     "NewTeam": {"name": "Ops"},
     "QueryRequest": {"question": "When do we deploy?"},

@@ -130,10 +130,11 @@ class OpenIdProvider:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
             raise self._refused("sub")
-        self._require_admitted(claims)
+        email = _verified_address(claims)
+        self._require_admitted(email)
         names = (claims.get(name) for name in (self.settings.name_claim, "email"))
         name = next((each for each in names if isinstance(each, str) and each), "")
-        return OpenIdAccount(self.settings.issuer, subject, clean_line(name))
+        return OpenIdAccount(self.settings.issuer, subject, clean_line(name), email)
 
     async def _claims(self, client: _Client, request: Request) -> Mapping[str, Any]:
         """The claims of the verified ID token, with those that the provider gives only by its address for them."""
@@ -146,7 +147,7 @@ class OpenIdProvider:
             leeway=LEEWAY_SECONDS,
         )
         claims: dict[str, Any] = dict(token["userinfo"])  # of the ID token; there is none without one
-        wanted = {self.settings.name_claim, *(("email", "email_verified") if self.settings.email_domains else ())}
+        wanted = {self.settings.name_claim, "email", "email_verified"}
         if wanted <= claims.keys() or client.metadata.userinfo_endpoint is None:
             return claims
         more = await client.authlib.userinfo(token=token)
@@ -154,13 +155,9 @@ class OpenIdProvider:
             raise ValueError("the account of another person")
         return {**more, **claims}
 
-    def _require_admitted(self, claims: Mapping[str, Any]) -> None:
-        domains, email = self.settings.email_domains, claims.get("email")
-        if not domains:
-            return
-        verified = claims.get("email_verified") in (True, "true")
-        name, _, domain = email.rpartition("@") if isinstance(email, str) and verified else ("", "", "")
-        if not name or domain.lower() not in domains:
+    def _require_admitted(self, email: str) -> None:
+        domains = self.settings.email_domains
+        if domains and email.rpartition("@")[2] not in domains:
             raise Refused(NOT_ADMITTED.format(domains=" or ".join(domains)))
 
     async def _client(self) -> _Client:
@@ -228,6 +225,15 @@ class OpenIdProvider:
             f"{self.settings.host} does not answer: try again later, or sign in with a link (/nexus login).",
             operator=f"The OpenID provider {self.settings.issuer} does not answer ({type(error).__name__}).",
         )
+
+
+def _verified_address(claims: Mapping[str, Any]) -> str:
+    """The address that the provider has verified, in lower case; "": there is none."""
+    email = claims.get("email")
+    verified = claims.get("email_verified") in (True, "true")
+    found = clean_line(email).lower() if isinstance(email, str) and verified else ""
+    name, _, domain = found.rpartition("@")
+    return found if name and domain else ""
 
 
 def _addresses(metadata: _Metadata) -> list[str]:

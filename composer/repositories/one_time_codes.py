@@ -54,13 +54,15 @@ class CodeOwner:
 @dataclass(frozen=True, slots=True)
 class OpenInvitation:
     """An invitation to the tenant that nobody has accepted yet. `name`: whom it is for; "": whoever has the link. `by`
-    is the admin who made it; None: whoever runs Nexus, and who accepts it becomes an admin."""
+    is the admin who made it; None: whoever runs Nexus, and who accepts it becomes an admin. `email`: whoever signs in
+    by OpenID with that address accepts it; "": it has none."""
 
     digest: bytes
     name: str
     by: uuid.UUID | None
     by_name: str
     expires_at: datetime
+    email: str = ""
 
     @property
     def id(self) -> uuid.UUID:
@@ -100,7 +102,9 @@ class OneTimeCodes:
         if purpose is CodePurpose.LOGIN:
             await self._audit.record(AuditAct.LOGIN_LINK, actor=actor, users=[user])
 
-    async def invite(self, digest: bytes, name: str, by: uuid.UUID | None, expires_at: datetime) -> OpenInvitation:
+    async def invite(
+        self, digest: bytes, name: str, by: uuid.UUID | None, expires_at: datetime, email: str = ""
+    ) -> OpenInvitation:
         """Store an invitation to the tenant, and record it in the audit log. One of whoever runs Nexus (`by` None)
         takes the place of the one before."""
         await self._sql.execute(
@@ -110,10 +114,10 @@ class OneTimeCodes:
             digest=digest,
             expires_at=expires_at,
             key_id=None,
-            asked=json.dumps({"name": name}),
+            asked=json.dumps({"name": name, "email": email}),
             replaces=by is None,
         )
-        made = OpenInvitation(digest, name, by, "", expires_at)
+        made = OpenInvitation(digest, name, by, "", expires_at, email)
         await self._audit.record(AuditAct.PERSON_INVITED, actor=by, details={"invitation": str(made.id)})
         return made
 

@@ -47,6 +47,17 @@ class StoredSession:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A summary of a part of a session: of what was said without a long pause (`tier` session), or of a day or week in
+    it."""
+
+    tier: str
+    starts_at: datetime
+    ends_at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSession:
     """A session of a project, whose it is, and when the last message in it was sent. `own`: the viewer's; only theirs
     has a name."""
@@ -186,6 +197,13 @@ class Sessions:
             limit=limit,
         )
         return [_exchange(row) for row in rows]
+
+    async def summaries(
+        self, owned: Owned, projects: Sequence[uuid.UUID] | None, id: uuid.UUID
+    ) -> list[SessionSummary]:
+        """The summaries of a session of the person's, the earliest first."""
+        rows = await self._own("session_summaries", owned, projects, id=id)
+        return [SessionSummary(row["tier"], row["starts_at"], row["ends_at"], row["text"]) for row in rows]
 
     async def turn(self, owned: Owned, projects: Sequence[uuid.UUID] | None, id: uuid.UUID) -> SessionTurn | None:
         """A turn of the person's sessions."""

@@ -36,7 +36,8 @@ SELECT code.* FROM code WHERE EXISTS (SELECT FROM redeemed)
 -- name: invitations_open
 -- List the invitations to the tenant that have not expired, the oldest first, or the one of a digest. One ends when whoever
 -- made it is no admin any more.
-SELECT c.digest, c.asked ->> 'name' AS name, u.id AS by, coalesce(u.name, '') AS by_name, c.expires_at
+SELECT c.digest, c.asked ->> 'name' AS name, u.id AS by, coalesce(u.name, '') AS by_name, c.expires_at,
+       coalesce(c.asked ->> 'email', '') AS email
 FROM one_time_codes AS c LEFT JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
 WHERE c.tenant_id = :tenant_id AND c.purpose = 'invite' AND c.expires_at > :now AND (c.user_id IS NULL OR u.admin)
       AND (:digest::bytea IS NULL OR c.digest = :digest)

@@ -88,6 +88,15 @@ WHERE (:agent::text IS NULL OR s.agent = :agent) AND (:session::text IS NULL OR 
 ORDER BY page.at DESC, page.id DESC
 LIMIT :limit
 
+-- name: session_summaries
+-- List the summaries of a person's session, the earliest first.
+SELECT s.user_id, m.tier, m.starts_at, m.ends_at, m.text FROM ({{session_rows}}) AS s
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = s.id
+JOIN summaries AS m ON m.tenant_id = :tenant_id AND m.namespace = c.namespace AND m.conversation_id = s.id
+     AND m.user_id = s.user_id
+WHERE s.id = :id
+ORDER BY m.starts_at, m.ends_at DESC, m.id
+
 -- name: session_turn
 -- Get a turn of a person's session with its question, its answer and what the model used for it.
 SELECT t.id, t.state, t.failure, t.answered_at, t.prompt, t.model, t.prompt_tokens, t.completion_tokens, t.cached_tokens,

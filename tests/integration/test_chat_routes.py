@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import httpx2
 import pytest
 
+from bot.console import schedule
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
 from composer.settings import AgentSettings, Settings
@@ -69,6 +72,37 @@ async def test_a_person_asks_and_reads_what_was_said(
     assert (episode["id"], episode["content"], episode["answer"]) == ("q1", "where is the vault?", body["text"])
     [session] = (await client.get("/v1/chat/sessions", headers=alice)).json()["items"]
     assert (session["session"], session["agent"]) == ("default", "nexus")
+
+
+async def test_a_session_is_shown_with_its_summaries_to_its_person_alone(
+    harness: AppHarness, client: httpx2.AsyncClient, model: Model
+) -> None:
+    alice, bob = [bearer(await key_of(harness, name)) for name in ("alice", "bob")]
+    for said in ("the vault is behind the painting", "the key is below the mat", "the door is green"):
+        asked = {"content": said, "session": "house"}
+        assert (await client.post("/v1/chat", json=asked, headers=alice)).status_code == 200
+    await client.post("/v1/chat", json={"content": "something else", "session": "other"}, headers=alice)
+    house, other = [
+        each["id"]
+        for name in ("house", "other")
+        for each in (await client.get("/v1/chat/sessions", params={"q": name}, headers=alice)).json()["items"]
+    ]
+    empty = (await client.get(f"/v1/chat/sessions/{house}", headers=alice)).json()
+    assert (empty["session"], empty["summaries"]) == ("house", [])
+    harness.clock.tick(timedelta(days=2).total_seconds())
+    for tier in ("session", "day"):
+        model.says = ["1"]
+        assert (await schedule.run(harness.app, tier, harness.clock.now())).done
+    found = (await client.get(f"/v1/chat/sessions/{house}", headers=alice)).json()
+    assert {"session", "day"} <= {each["tier"] for each in found["summaries"]}
+    assert "vault" in str(found["summaries"])
+    beside = (await client.get(f"/v1/chat/sessions/{other}", headers=alice)).json()["summaries"]
+    assert [(each["tier"], each["text"]) for each in beside] == [("day", "alice: something else")]
+    unknown = await client.get(f"/v1/chat/sessions/{uuid.UUID(int=7)}", headers=bob)
+    foreign = await client.get(f"/v1/chat/sessions/{house}", headers=bob)
+    assert (foreign.status_code, foreign.json()) == (404, unknown.json())
+    tool = bearer(await key_of(harness, "alice", "claude"))
+    assert (await client.get(f"/v1/chat/sessions/{house}", headers=tool)).status_code == 403
 
 
 async def test_an_answer_names_what_it_was_made_from(

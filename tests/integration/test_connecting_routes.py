@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import httpx2
 
-from composer.settings import Settings
+from composer.settings import AgentSettings, Settings
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.gateway import MODEL, gateway_stage
 from tests.support.harness import AppHarness
@@ -24,7 +24,24 @@ async def test_agents_are_listed_by_the_names_by_which_they_are_asked(
     [first, *_] = found["items"]
     asked = {"content": "hello", "agent": first["slug"]}
     assert (await client.post("/v1/chat", json=asked, headers=alice)).status_code == 200
-    assert first["has_model"] is False
+    assert (first["has_model"], first["model"]) == (False, None)
+
+
+async def test_the_models_of_agents_and_of_the_gateway_are_named(settings: Settings) -> None:
+    gateway = {"models": ["gpt-4o", "claude-sonnet"]}
+    agents = (AgentSettings(model="gpt-4o"),)
+    async with (
+        gateway_stage(settings, gateway, uses_upstream=True, agents=agents) as stage,
+        httpx2.AsyncClient(base_url=stage.url) as client,
+    ):
+        key = bearer(await key_of(stage.harness, "alice"))
+        [agent] = (await client.get("/v1/agents", headers=key)).json()["items"]
+        assert (agent["has_model"], agent["model"]) == (True, "gpt-4o")
+        assert (await client.get("/v1/connect", headers=key)).json()["models"] == ["claude-sonnet", "gpt-4o"]
+    async with gateway_stage(settings) as stage, httpx2.AsyncClient(base_url=stage.url) as client:
+        key = bearer(await key_of(stage.harness, "alice"))
+        told = (await client.get("/v1/connect", headers=key)).json()
+        assert (told["gateway"] is not None, told["models"]) == (True, None), "whatever its server has"
 
 
 async def test_the_guides_hold_what_the_page_shows_with_the_real_addresses(settings: Settings) -> None:

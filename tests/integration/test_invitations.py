@@ -1,6 +1,7 @@
 """Coming to an organisation by a link: what it opens to whom, once, and how the first admin gets in."""
 
 import asyncio
+import html
 import re
 import secrets
 import uuid
@@ -8,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
 import httpx2
 import pytest
@@ -275,8 +277,28 @@ async def test_the_api_does_the_same_and_shows_a_link_once(harness: AppHarness, 
     assert (await client.get(f"/invite/{code}")).status_code == 200
     assert (await client.delete(f"/v1/admin/invitations/{listed[0]['id']}", headers=key)).status_code == 204
     assert (await client.get(f"/invite/{code}")).status_code == 404
-    for wrong in ({"name": "x" * 61}, {"mail": "dana@example.com"}):
+    for wrong in ({"name": "x" * 61}, {"mail": "dana@example.com"}, {"email": f"{'x' * 250}@example.com"}):
         assert (await client.post("/v1/admin/invitations", json=wrong, headers=key)).status_code == 422
+
+
+async def test_an_invitation_may_name_an_address_to_write_to(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    root = await admin(harness, client)
+    key = bearer(await key_of(harness, "root"))
+    made = await client.post("/v1/admin/invitations", json={"email": " Dana@Example.com "}, headers=key)
+    assert (made.status_code, made.json()["email"]) == (201, "dana@example.com")
+    assert "dana@example.com" in await root.page("/invitations")
+    for wrong in ("dana", "@example.com", "dana@", "dana@com", "da na@example.com"):
+        answer = await client.post("/v1/admin/invitations", json={"email": wrong}, headers=key)
+        assert (answer.status_code, "dana@example.com" in answer.text) == (422, True), wrong
+    shown = (await root.press("/invitations", name="Erin", email="erin+new@example.com")).text
+    mail = re.search(r'href="mailto:([^"?]+)\?([^"]+)"', shown)
+    link = re.search(r"http[^<]*/invite/[^<\s]+", shown)
+    assert mail is not None
+    assert link is not None
+    body = parse_qs(html.unescape(mail[2]))["body"][0]
+    assert (unquote(mail[1]), link[0] in body) == ("erin+new@example.com", True)
+    code = link[0].rpartition("/")[2]
+    assert (await accepted(client, code, "Erin")).status_code == 303, "where no account signs in, the link does"
 
 
 async def test_two_who_accept_at_once_are_one_and_the_log_holds_no_link(

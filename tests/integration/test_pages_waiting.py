@@ -396,6 +396,11 @@ async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
         ("decision", "bob", "room"),
         ("decision", "alice", "own"),
     ]
+    assert [[(of["author"], of["text"]) for of in each["sources"]] for each in found] == [
+        [],
+        [("bob", "We decided to ship zqrocket on Fridays.")],
+        [("alice", "We decided to buy zqstar.")],
+    ]
     assert found[0]["place"]["id"] == str(apollo)
     assert found[0]["text"].splitlines()[0] == "zqpnpm is used"
     assert "tags: build" in found[0]["text"], "what is accepted besides"

@@ -78,6 +78,7 @@ IDS: Final = {
     "/v1/admin/imports/": "import",
     "/v1/admin/orphans/": "project",
     "/v1/waiting/": "landmark",
+    "/v1/chat/sessions/": "conversation",
     "/v1/reminders/": "reminder",
 }
 NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
@@ -342,6 +343,7 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
     project = (await client.post("/v1/projects", json={"name": "apollo"}, headers=alice)).json()["id"]
     said = {"content": "hello", "session": "plans"}
     turn = (await client.post("/v1/chat", json=said, headers=alice)).json()
+    conversation = (await client.get("/v1/chat/sessions", headers=alice)).json()["items"][0]["id"]
     user = str((await person(harness, "alice")).id)
     await cookie_of(harness, "alice")
     key = (await client.get("/v1/keys", headers=alice)).json()["items"][0]["id"]
@@ -357,6 +359,7 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
         "reminder": reminder,
         "turn": turn["turn"],
         "session": "plans",
+        "conversation": conversation,
         "user": user,
     }
     things |= {"project": project, "invitation": str(uuid.uuid4())}

@@ -32,6 +32,7 @@ async def make_invitation(
     viewer: AdminSignedIn,
     csrf: Annotated[str, Form()],
     name: Annotated[str, Form(max_length=invitations.MAX_NAME_CHARS)] = "",
+    email: Annotated[str, Form(max_length=invitations.MAX_ADDRESS_CHARS)] = "",
 ) -> Response:
     """Make an invitation, and show its link this once."""
     viewer.require_form(csrf)
@@ -39,7 +40,8 @@ async def make_invitation(
     async with viewer.reading() as reading:
         chrome = reading.chrome
     async with call.writing() as (tx, _):
-        new = await invitations.invite(tx, call.principal, name, secrets.token_bytes(SECRET_BYTES), call.now)
+        secret = secrets.token_bytes(SECRET_BYTES)
+        new = await invitations.invite(tx, call.principal, name, secret, call.now, email=email)
     link = invitations.invitation_url(call.app.settings.web_address, new.code)
     values: dict[str, Any] = {"chrome": chrome, "now": call.now, "made": new.made, "link": link}
     return page(request, "invitations_made.html", viewer.language, **values)

@@ -12,10 +12,11 @@ from fastapi import Depends, Form, Request, Response
 
 from bot.web.credentials import is_own_page, web_session_of
 from bot.web.dependencies import Nexus, counted_by_address
+from bot.web.openid import OpenIdProvider
 from bot.web.pages.rendering import language_of, page
 from bot.web.pages.viewer import PageRouter
 from bot.web.problems import RequestRefused, status_of
-from bot.web.routes.login import signed_in_with
+from bot.web.routes.login import OPENID_PATH, signed_in_with
 from bot.web.state import WebState
 from composer.errors import BadInput, NotFound
 from composer.model import api_workspace, tenant_id
@@ -62,10 +63,16 @@ async def accept_invitation(
             browser,
             secret,
             app.clock.now(),
+            has_accounts=_provider_of(nexus, tenant) is not None,
         )
     except BadInput as error:
         return await _shown(request, nexus, code, name=name, wrong=str(error), status=status_of(error))
     return signed_in_with(request, cookie, app.settings.public_url)
+
+
+def _provider_of(nexus: WebState, tenant: str) -> OpenIdProvider | None:
+    """Whose accounts sign people of an organisation in."""
+    return None if nexus.openid is None or nexus.openid.settings.tenant != tenant else nexus.openid
 
 
 async def _shown(request: Request, nexus: WebState, code: str, *, status: int = 200, **typed: Any) -> Response:
@@ -74,6 +81,8 @@ async def _shown(request: Request, nexus: WebState, code: str, *, status: int = 
     signed_in = await web_session_of(request, app) if request.method == "GET" else None
     values = {"invited": invited, "code": code, "signed_in": signed_in is not None, "days": SESSION_LIFETIME.days}
     values |= {"name": invited.name, "wrong": "", "chrome": None, "max_chars": invitations.MAX_NAME_CHARS, **typed}
+    provider = _provider_of(nexus, invited.tenant) if invited.bound else None
+    values |= {"host": None if provider is None else provider.settings.host, "sign_in": OPENID_PATH}
     answer = page(request, "invite.html", language_of(request), status=status, now=app.clock.now(), **values)
     answer.headers["Referrer-Policy"] = "strict-origin"
     return answer

@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -37,15 +38,17 @@ from composer.people.sessions.forgetting import forget_session
 from composer.people.sessions.history import (
     DEFAULT_SESSION_MESSAGES,
     MAX_SESSION_MESSAGES,
+    get_session,
     list_exchanges,
     list_sessions,
+    session_summaries,
 )
 from composer.people.sessions.history import get_turn as find_turn
 from composer.people.sessions.opening import DEFAULT_SESSION, ID_PREFIX, NewSessionMessage, agent_of
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
 from composer.repositories.operations import Operation
-from composer.repositories.sessions import AnswerRating, SessionExchange, SessionName
+from composer.repositories.sessions import AnswerRating, SessionExchange, SessionName, StoredSession
 from composer.visibility import EntryAccess
 
 router = Router("/v1", tags=["chat"])
@@ -135,10 +138,27 @@ class ChatAnswer(BaseModel):
 class ChatSession(BaseModel):
     """A session: its name, its agent, the project that it is in, and when the last message was sent."""
 
+    id: uuid.UUID
     session: str
     agent: str
     project: TeamOrProject | None
     last_at: datetime
+
+
+class ChatSummary(BaseModel):
+    """A summary of a part of a session: of what was said without a pause of an hour (`session`), or of a day or a week
+    of it."""
+
+    tier: Literal["session", "day", "week"]
+    starts_at: datetime
+    ends_at: datetime
+    text: str
+
+
+class ChatSessionDetails(ChatSession):
+    """A session, and what was summed up of it so far, the earliest first."""
+
+    summaries: list[ChatSummary]
 
 
 class ChatSessionList(BaseModel):
@@ -283,11 +303,23 @@ async def list_chat_sessions(
     owner = await _owner(nexus, principal)
     async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
         page = await list_sessions(tx, owner, limit=limit, before=cursor, words=q)
-    found = [
-        ChatSession(session=s.session.name, agent=s.session.agent, project=_project(s.session), last_at=s.last_at)
-        for s in page.sessions
-    ]
-    return json_answer(ChatSessionList(items=found, next=page.cursor))
+    return json_answer({"items": [_session(each) for each in page.sessions], "next": page.cursor})
+
+
+@router.get(
+    "/chat/sessions/{id}",
+    summary="Get a session",
+    response_model=ChatSessionDetails,
+    responses=documented(404, 422),
+)
+@counts_as(Operation.READS)
+async def get_chat_session(id: uuid.UUID, nexus: Nexus, principal: Bearer) -> Response:
+    """One of one's own sessions, with its summaries. `GET /v1/episodes` lists what was said in it."""
+    owner = await _owner(nexus, principal)
+    async with nexus.app.database.transaction(principal.tenant_id, "read") as tx:
+        found = await get_session(tx, owner, id)
+        summaries = await session_summaries(tx, owner, found)
+    return json_answer(_session(found) | {"summaries": [asdict(each) for each in summaries]})
 
 
 @router.get(
@@ -335,6 +367,17 @@ async def forget_chat_session(
     erased = {kind: count for kind, count in sorted(receipt.counts.items()) if count}
     forgotten = ForgottenSession(receipt=receipt.id or None, erased=erased, text=str(receipt))
     return json_answer(forgotten, headers=IS_REPLAYED if repeated else None)
+
+
+def _session(found: StoredSession) -> dict[str, Any]:
+    session = found.session
+    return {
+        "id": session.id,
+        "session": session.name,
+        "agent": session.agent,
+        "project": _project(session),
+        "last_at": found.last_at,
+    }
 
 
 async def _owner(nexus: WebState, principal: Principal) -> SessionOwner:

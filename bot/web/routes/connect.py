@@ -14,12 +14,13 @@ router = Router("/v1", tags=["connecting"])
 
 
 class AgentResponse(BaseModel):
-    """An agent: `slug` is the name by which it is asked. `has_model`: a model words its answers; else it quotes what is
-    remembered. `images`: it looks at images that are sent along."""
+    """An agent: `slug` is the name by which it is asked. `has_model`: a model words its answers, which is called
+    `model`; else it quotes what is remembered. `images`: it looks at images that are sent along."""
 
     slug: str
     name: str
     has_model: bool
+    model: str | None
     images: bool
 
 
@@ -40,12 +41,14 @@ class ConnectGuide(BaseModel):
 
 
 class Connect(BaseModel):
-    """Where Nexus is reached: its pages and REST (`web`), MCP, and the gateway (null: there is none). `oauth`: a tool
-    that knows OAuth needs no key."""
+    """Where Nexus is reached: its pages and REST (`web`), MCP, and the gateway (null: there is none), with the `models`
+    that may be asked there (null: all of its model server, which `GET /v1/models` lists). `oauth`: a tool that knows
+    OAuth needs no key."""
 
     web: str
     mcp: str
     gateway: str | None
+    models: list[str] | None
     oauth: bool
     guides: list[ConnectGuide]
 
@@ -54,16 +57,13 @@ class Connect(BaseModel):
 async def list_agents(call: Calling) -> AgentList:
     """Whom one may ask, with `agent` of a question."""
     app = call.app
-    found = [
-        AgentResponse(
-            slug=each.slug,
-            name=each.name,
-            has_model=app.settings.has_model_api and each.model not in ("", OFFLINE_MODEL),
-            images=each.images,
+    items = []
+    for each in app.directory.agents(call.principal.tenant_id):
+        model = each.model if app.settings.has_model_api and each.model not in ("", OFFLINE_MODEL) else None
+        items.append(
+            AgentResponse(slug=each.slug, name=each.name, has_model=model is not None, model=model, images=each.images)
         )
-        for each in app.directory.agents(call.principal.tenant_id)
-    ]
-    return AgentList(items=found, voice=app.file_texts.transcribes)
+    return AgentList(items=items, voice=app.file_texts.transcribes)
 
 
 @router.get("/connect", summary="Say how tools are connected", response_model=Connect, responses=documented(401, 403))
@@ -74,6 +74,7 @@ async def show_connecting(call: Calling) -> Connect:
         web=at.web,
         mcp=at.mcp,
         gateway=at.gateway,
+        models=None if at.models is None else list(at.models),
         oauth=at.oauth,
         guides=[ConnectGuide.model_validate({"tool": each.tool, "text": each.text}) for each in guides(at)],
     )

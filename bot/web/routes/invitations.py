@@ -30,9 +30,11 @@ router = Router("/v1/admin/invitations", tags=["admin"])
 
 
 class NewPersonInvitation(RequestBody):
-    """Whom to invite: a name, which they are offered and may change; without one, whoever has the link."""
+    """Whom to invite: a name, which they are offered and may change; without one, whoever has the link. `email`: where
+    people sign in by OpenID, whoever does with that verified address accepts, and the link alone does not."""
 
     name: Annotated[str, Field(max_length=invitations.MAX_NAME_CHARS)] = ""
+    email: Annotated[str, Field(max_length=invitations.MAX_ADDRESS_CHARS)] = ""
 
 
 class PersonInvitation(BaseModel):
@@ -40,6 +42,7 @@ class PersonInvitation(BaseModel):
 
     id: uuid.UUID
     name: str
+    email: str
     by: str
     expires_at: datetime
 
@@ -75,7 +78,8 @@ async def invite_person(_: Admin, call: Calling, sent: NewPersonInvitation) -> R
     """Make a link by which somebody becomes a person of the organisation: once, within a week."""
 
     async def make(tx: Transaction, access: EntryAccess, event: Event) -> tuple[uuid.UUID, MadeInvitation]:
-        new = await invitations.invite(tx, call.principal, sent.name, secrets.token_bytes(SECRET_BYTES), call.now)
+        secret = secrets.token_bytes(SECRET_BYTES)
+        new = await invitations.invite(tx, call.principal, sent.name, secret, call.now, email=sent.email)
         return new.made.id, new
 
     async def again(tx: Transaction, access: EntryAccess, event: Event, id: uuid.UUID) -> MadeInvitation:
@@ -95,4 +99,4 @@ async def revoke_person_invitation(_: Admin, call: Calling, id: uuid.UUID) -> No
 
 
 def _values(each: OpenInvitation) -> dict[str, Any]:
-    return {"id": each.id, "name": each.name, "by": each.by_name, "expires_at": each.expires_at}
+    return {"id": each.id, "name": each.name, "email": each.email, "by": each.by_name, "expires_at": each.expires_at}

@@ -21,8 +21,9 @@ from bot.web.router import Router
 from bot.web.routes.login import ACCOUNT_PATH, OPENID_PATH, signed_in_with
 from bot.web.state import WebState
 from composer.entries.access import access_for_reading, access_for_writing
-from composer.errors import Misconfigured, NexusError
-from composer.people.credentials import openid
+from composer.errors import Misconfigured, NexusError, NotFound
+from composer.model import api_workspace, tenant_id
+from composer.people.credentials import invitations, openid
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.openid import OpenIdAccount
 from composer.people.credentials.principal import Principal
@@ -108,14 +109,13 @@ async def come_back(request: Request, flow: Flow) -> Response:
 
 async def _signed_in(request: Request, flow: _Flow, account: OpenIdAccount) -> Response:
     app, browser = flow.nexus.app, request.headers.get("user-agent", "")
-    _, cookie = await openid.sign_in_by_account(
-        app.database,
-        flow.provider.settings.tenant,
-        account,
-        browser,
-        secrets.token_bytes(SECRET_BYTES),
-        app.clock.now(),
-    )
+    tenant, secret, now = flow.provider.settings.tenant, secrets.token_bytes(SECRET_BYTES), app.clock.now()
+    try:
+        _, cookie = await openid.sign_in_by_account(app.database, tenant, account, browser, secret, now)
+    except NotFound:
+        here = api_workspace(tenant_id(tenant), tenant)
+        agents = app.directory.agents(here.tenant_id)
+        cookie = await invitations.accept_by_account(app.database, here, agents, account, browser, secret, now)
     return signed_in_with(request, cookie, app.settings.public_url)
 
 

@@ -15,6 +15,7 @@ from bot.web.router import Router
 from bot.web.routes.entries import writer_of
 from bot.web.routes.rooms import require_signed_in
 from bot.web.shapes.entries import RequestBody
+from bot.web.shapes.remembered import DecisionSource, source_values
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.memory.review import whole_text
 from composer.people import reviewing
@@ -37,7 +38,8 @@ class WaitingPlace(BaseModel):
 class WaitingResponse(BaseModel):
     """Something that waits. A `decision` was found in what was said, and is proposed; a memory, fact or landmark (a
     decision that somebody pinned) was written by a guest or a tool, or learnt from their words. `key`: of a fact, whose
-    value as JSON is the `text`; below the text of an entry stand its key, tags and metadata."""
+    value as JSON is the `text`; below the text of an entry stand its key, tags and metadata. `sources`: the messages
+    that a decision was found in, as far as one may read them there; of anything else none."""
 
     id: uuid.UUID
     kind: Literal["decision", "memory", "fact", "landmark"]
@@ -46,6 +48,7 @@ class WaitingResponse(BaseModel):
     author: str
     at: datetime
     place: WaitingPlace
+    sources: list[DecisionSource]
 
 
 class WaitingList(BaseModel):
@@ -120,6 +123,7 @@ def _item(found: WaitingItem) -> dict[str, Any]:
         "author": item.author,
         "at": item.at,
         "place": place,
+        "sources": [],
     }
 
 
@@ -132,4 +136,5 @@ def _decision(found: WaitingDecision) -> dict[str, Any]:
         "author": found.landmark.author,
         "at": found.landmark.decided_at,
         "place": {"kind": _PLACES[found.place.kind], "id": found.place.id},
+        "sources": [source_values(each) for each in found.messages],
     }

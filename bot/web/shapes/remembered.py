@@ -132,15 +132,17 @@ def decision_values(decision: Decision, sources: DecisionSources) -> dict[str, A
         "settled_by": landmark.settled_by,
         "replaces": landmark.replaces,
         "messages": list(landmark.messages),
-        "sources": [
-            {
-                "id": m.id,
-                "author": m.author,
-                "text": m.text,
-                "at": m.at,
-                "uploaded_by": m.uploaded_by,
-                "link": message_link(m.address),
-            }
-            for m in found_in
-        ],
+        "sources": [source_values(each) for each in found_in],
+    }
+
+
+def source_values(message: LandmarkMessage) -> dict[str, Any]:
+    """A message as DecisionSource shows it."""
+    return {
+        "id": message.id,
+        "author": message.author,
+        "text": message.text,
+        "at": message.at,
+        "uploaded_by": message.uploaded_by,
+        "link": message_link(message.address),
     }

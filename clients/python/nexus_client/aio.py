@@ -178,7 +178,8 @@ class AsyncNexus:
             yield item
 
     async def memory_item(self, id: str) -> dict[str, Any]:
-        """GET /v1/memory/{id}: with who can be answered from it, where it came from, and what used it."""
+        """GET /v1/memory/{id}: with who can be answered from it, where it came from, what used it, and which tools read
+        it."""
         return cast(dict[str, Any], await self.request("GET", f"/v1/memory/{_part(id)}"))
 
     async def memory_labels(self) -> dict[str, Any]:
@@ -383,7 +384,7 @@ class AsyncNexus:
         return await self._items("/v1/agents")
 
     async def connecting(self) -> dict[str, Any]:
-        """GET /v1/connect: the addresses, and what to paste into which tool."""
+        """GET /v1/connect: the addresses, what to paste into which tool, and which models the gateway offers."""
         return cast(dict[str, Any], await self.request("GET", "/v1/connect"))
 
     async def gateway_requests(self, limit: int = 50) -> list[dict[str, Any]]:
@@ -423,7 +424,7 @@ class AsyncNexus:
         return await self._items("/v1/keys")
 
     async def key_activity(self, id: str, **which: Any) -> dict[str, Any]:
-        """GET /v1/keys/{id}/activity: what a tool wrote, what it was given, and how often it asked."""
+        """GET /v1/keys/{id}/activity: what a tool wrote, what it read, and how often it asked."""
         return cast(dict[str, Any], await self.request("GET", f"/v1/keys/{_part(id)}/activity", params=which))
 
     async def orphans(self) -> list[dict[str, Any]]:
@@ -506,9 +507,10 @@ class AsyncNexus:
         """GET /v1/admin/invitations: to the organisation, that nobody has accepted yet."""
         return await self._items("/v1/admin/invitations")
 
-    async def invite_person(self, name: str = "") -> dict[str, Any]:
+    async def invite_person(self, name: str = "", *, email: str = "") -> dict[str, Any]:
         """POST /v1/admin/invitations: a link by which somebody joins, which is shown this once."""
-        return cast(dict[str, Any], await self.request("POST", "/v1/admin/invitations", body={"name": name}))
+        body = {"name": name, "email": email}
+        return cast(dict[str, Any], await self.request("POST", "/v1/admin/invitations", body=body))
 
     async def revoke_person_invitation(self, id: str) -> None:
         """DELETE /v1/admin/invitations/{id}"""
@@ -643,6 +645,10 @@ class AsyncNexus:
     async def sessions(self, **page: Any) -> dict[str, Any]:
         """GET /v1/chat/sessions"""
         return cast(dict[str, Any], await self.request("GET", "/v1/chat/sessions", params=page))
+
+    async def session(self, id: str) -> dict[str, Any]:
+        """GET /v1/chat/sessions/{id}: a session, with its summaries."""
+        return cast(dict[str, Any], await self.request("GET", f"/v1/chat/sessions/{_part(id)}"))
 
     async def episodes(self, **filters: Any) -> dict[str, Any]:
         """GET /v1/episodes"""

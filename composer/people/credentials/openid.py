@@ -1,6 +1,7 @@
 """Sign in by an account at the OpenID provider, once its person has connected it to themselves.
 
-An account is known by its issuer and subject alone. Names and e-mail addresses match nobody: they change hands.
+An account is known by its issuer and subject alone. Names and e-mail addresses match no person: they change hands. An
+address matches an open invitation alone (composer/people/credentials/invitations.py).
 """
 
 import hashlib
@@ -37,16 +38,23 @@ LOGIN_BY_BROWSER: Final = "An account is connected in a browser that is signed i
 
 @dataclass(frozen=True, slots=True)
 class OpenIdAccount:
-    """An account, as the provider has vouched for it: `subject` is its id at `issuer`, `name` only to be shown."""
+    """An account, as the provider has vouched for it: `subject` is its id at `issuer`, `name` only to be shown.
+    `email`: its verified address in lower case; "": it has none."""
 
     issuer: str
     subject: str
     name: str
+    email: str = ""
 
     @property
     def digest(self) -> bytes:
         """By what it is looked up."""
         return hashlib.sha256(json.dumps([self.issuer, self.subject]).encode()).digest()
+
+    def login_of(self, user: uuid.UUID, now: datetime) -> LoginEntry:
+        """The login by which the account signs a person in."""
+        id, name = derived_id("openid login", self.digest.hex()), clean_line(self.name, MAX_LOGIN_NAME_CHARS)
+        return LoginEntry(id, user, self.issuer, name, now, None)
 
 
 async def connect(tx: Transaction, principal: Principal, account: OpenIdAccount, now: datetime) -> LoginEntry:
@@ -61,13 +69,11 @@ async def connect(tx: Transaction, principal: Principal, account: OpenIdAccount,
     if await tx.people.trust(principal.user) is Trust.GUEST:
         raise Refused(NO_LOGINS_FOR_GUESTS)
     await lock_by_credential(tx, principal, now)
-    digest = account.digest
-    id = derived_id("openid login", digest.hex())
-    others = [each for each in await tx.openid_logins.of([principal.user]) if each.id != id]
+    login = account.login_of(principal.user, now)
+    others = [each for each in await tx.openid_logins.of([principal.user]) if each.id != login.id]
     if len(others) >= MAX_LOGINS:
         raise Refused(f"There are {MAX_LOGINS} accounts connected already: disconnect one first.")
-    login = LoginEntry(id, principal.user, account.issuer, clean_line(account.name, MAX_LOGIN_NAME_CHARS), now, None)
-    if not await tx.openid_logins.connect(login, digest):
+    if not await tx.openid_logins.connect(login, account.digest):
         raise Conflict(ANOTHERS)
     return login
 

@@ -15,7 +15,13 @@ from composer.prompt.explain import ExplainedSource
 from composer.prompt.sections import FACTS, LANDMARKS, RECALL, SUMMARIES, TOOLS
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
-from composer.repositories.sessions import ProjectSession, SessionExchange, SessionTurn, StoredSession
+from composer.repositories.sessions import (
+    ProjectSession,
+    SessionExchange,
+    SessionSummary,
+    SessionTurn,
+    StoredSession,
+)
 from composer.text.cleaning import clean_line
 from composer.text.cursors import cursor_of, read_cursor
 from composer.turn.explanation import explain_stored
@@ -104,6 +110,14 @@ async def get_session(tx: Transaction, owner: SessionOwner, id: uuid.UUID) -> St
     if not found:
         raise NotFound(UNKNOWN_SESSION)
     return found[0]
+
+
+async def session_summaries(tx: Transaction, owner: SessionOwner, session: StoredSession) -> Sequence[SessionSummary]:
+    """The summaries of one of the person's sessions, the earliest first."""
+    access = await owner.access(tx)
+    return await tx.sessions.summaries(
+        visibility.owned_by_bearer(access), visibility.projects_of_sessions(access), session.session.id
+    )
 
 
 async def free_name(tx: Transaction, owner: SessionOwner, title: str) -> str:

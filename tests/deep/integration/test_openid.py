@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
@@ -21,6 +22,7 @@ from bot.web.metrics import Metrics
 from bot.web.openid import OpenIdProvider
 from composer.errors import Misconfigured
 from composer.model import Trust
+from composer.people.credentials.invitations import BY_ACCOUNT
 from composer.people.credentials.issuing import delete_credentials
 from composer.people.credentials.openid import ANOTHERS, NO_LOGINS_FOR_GUESTS, NOT_CONNECTED, OpenIdAccount
 from composer.people.credentials.resolver import Resolver
@@ -530,3 +532,58 @@ def test_an_account_is_its_issuer_and_its_subject() -> None:
     assert one.digest != OpenIdAccount("https://a.example", "c", "alice").digest
     assert one.digest != OpenIdAccount("https://c.example", "b", "alice").digest
     assert OpenIdAccount("a", 'b","c', "").digest != OpenIdAccount('a","b', "c", "").digest
+
+
+async def invite(harness: AppHarness, browser: Browser, **whom: str) -> str:
+    """The path of the link of a new invitation by an admin."""
+    alice = await person(harness, "alice")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(alice.id, True)
+    headers = bearer(await key_of(harness, "alice")) | {"Host": urlsplit(PUBLIC).netloc}
+    async with httpx2.AsyncClient(base_url=browser.url) as client:
+        made = await client.post("/v1/admin/invitations", json=whom, headers=headers)
+    assert made.status_code == 201, made.text
+    return str(urlsplit(made.json()["link"]).path)
+
+
+async def test_an_invitation_to_an_address_is_accepted_by_the_account_that_has_it(
+    harness: AppHarness, provider: Provider, browsers: Callable[[], Browser]
+) -> None:
+    path = await invite(harness, browsers(), email="Dana@Example.com")
+    first = browsers()
+    page = await first.get(path)
+    assert 'href="/login/openid"' in page.text
+    assert 'action="/invite"' not in page.text
+    refused = await first.press("/invite", code=path.rpartition("/")[2], name="Mallory")
+    assert (refused.status_code, BY_ACCOUNT in refused.text) == (403, True)
+    account = {"sub": "u-dana", "preferred_username": "dana@idp", "email": "dana@example.com", "email_verified": True}
+    for wrong in ({"email_verified": False}, {"email": "eve@example.com"}, {"email": None}):
+        provider.account = account | wrong
+        assert (await sign_in(browsers())).status_code == 404, wrong
+    provider.account = account
+    dana = browsers()
+    assert (await sign_in(dana)).headers["location"] == "/"
+    found = await who(harness, dana)
+    assert found is not None
+    again = browsers()
+    provider.account = account | {"email": "dana@elsewhere.example"}
+    assert (await sign_in(again)).headers["location"] == "/"
+    assert await who(harness, again) == found, "from then on the account is connected, whatever its address"
+    provider.account = account | {"sub": "u-another"}
+    assert (await sign_in(browsers())).status_code == 404, "it works once"
+    assert (await browsers().get(path)).status_code == 404
+
+
+async def test_who_came_by_an_address_is_called_as_invited_or_as_the_account(
+    harness: AppHarness, provider: Provider, browsers: Callable[[], Browser]
+) -> None:
+    names = []
+    for n, (invited, called) in enumerate((("Dana", "dana@idp"), ("", "Erin Example"), ("", "…"))):
+        email = f"person{n}@example.com"
+        await invite(harness, browsers(), name=invited, email=email)
+        of = {"sub": f"u-{n}", "preferred_username": called}
+        provider.account = of | {"email": email, "email_verified": True}
+        browser = browsers()
+        assert (await sign_in(browser)).headers["location"] == "/"
+        names.append((await browser.get("/v1/whoami")).json()["name"])
+    assert names == ["Dana", "Erin Example", "person2"]
