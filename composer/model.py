@@ -365,7 +365,7 @@ class Message:
     in a room have no owner. `ephemeral`: stored only until its answer is sent, shown in nobody's view, then erased; set
     only on the message of a turn. `reply_to` is the platform's id of the message that it replies to; set only on the
     message of a turn and on the messages of a view. `trust` is the sender's when it was sent; it is read only where
-    something is extracted.
+    something is extracted. `edited_at`: when it was last edited; set only on messages that are summed up.
     """
 
     id: uuid.UUID
@@ -383,6 +383,7 @@ class Message:
     ephemeral: bool = False
     reply_to: str | None = None
     trust: Trust = Trust.MEMBER
+    edited_at: datetime | None = None
 
     @property
     def vendors(self) -> tuple[str, ...]:

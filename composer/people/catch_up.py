@@ -49,10 +49,11 @@ class Missed:
     more: bool = False
 
     @property
-    def unsummarised(self) -> list[Message]:
-        """The messages that are in no summary, the latest 300 of them."""
+    def unsummarised(self) -> list[tuple[Message, str]]:
+        """The messages that are in no summary, the latest 300 of them, each with its thread ("": none)."""
         spans = [(day.starts_at, day.ends_at) for day in self.days]
-        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in spans)][-MAX_UNSUMMARISED:]
+        untold = [each for each in self.messages if not any(start <= each[0].at < end for start, end in spans)]
+        return [(message, address.thread or "") for message, address in untold[-MAX_UNSUMMARISED:]]
 
 
 async def read_missed(

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -122,7 +122,10 @@ class Digests:
         rows = await self._sql.fetch(
             "messages_since", room_id=room, since=since, until=until, limit=limit, **readable_parameters(readable)
         )
-        found = [(message_from_row(row), address_from_row(row)) for row in reversed(rows)]
+        found = [
+            (replace(message_from_row(row), edited_at=row["edited_at"]), address_from_row(row))
+            for row in reversed(rows)
+        ]
         return [(message, address) for message, address in found if readable.admits(message)]
 
     async def last_own(self, room: uuid.UUID, namespace: str, users: Sequence[uuid.UUID]) -> datetime | None:

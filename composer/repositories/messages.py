@@ -185,7 +185,10 @@ class Messages:
             before_at=at,
             before_seq=seq,
         )
-        return [replace(message_from_row(row), reply_to=row["reply_to"]) for row in reversed(rows)]
+        return [
+            replace(message_from_row(row), reply_to=row["reply_to"], edited_at=row["edited_at"])
+            for row in reversed(rows)
+        ]
 
     async def talk(self, threads: Sequence[Thread], limit: int) -> dict[uuid.UUID, list[Spoken]]:
         """The last `limit` messages of each thread, by its id, and the question that it hangs under, with its

@@ -111,9 +111,9 @@ class Summaries:
         )
         return (first, last) if row is None else (row["began"] or first, row["ended"] or last)
 
-    async def messages_in(self, span: Span) -> list[tuple[Message, str, uuid.UUID]]:
-        """People's messages in a span, oldest first, without those of people who opted out; each with its version ("",
-        or the time of its last edit) and its conversation, the room or one of its threads."""
+    async def messages_in(self, span: Span) -> list[tuple[Message, uuid.UUID]]:
+        """People's messages in a span, oldest first, without those of people who opted out; each with its conversation,
+        the room or one of its threads."""
         rows = await self._sql.fetch(
             "summarised_messages",
             conversation_id=span.conversation_id,
@@ -123,14 +123,7 @@ class Summaries:
             until=span.ends_at,
             with_threads=span.tier in ("day", "week"),
         )
-        return [
-            (
-                message_from_row(row),
-                "" if row["edited_at"] is None else row["edited_at"].isoformat(),
-                row["conversation_id"],
-            )
-            for row in rows
-        ]
+        return [(replace(message_from_row(row), edited_at=row["edited_at"]), row["conversation_id"]) for row in rows]
 
     async def overlapping(self, span: Span, tier: str | None = None) -> list[StoredSummary]:
         """The summaries of the span's tier (or another one) that overlap it, in its conversation and namespace."""

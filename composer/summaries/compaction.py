@@ -169,7 +169,7 @@ class Compactor:
         With `persist` the compaction is stored for the next turns. Without, no model is used and nothing is stored.
         """
         earlier = [] if plan.previous is None else [SummaryInput("", plan.previous.through[0], plan.previous.text)]
-        inputs = [*earlier, *summary_inputs(plan.covered)]
+        inputs = [*earlier, *summary_inputs([(message, "") for message in plan.covered])]
         where = plan.conversation
         account = UsageAccount(where.tenant_id, WorkKind.SUMMARY, plan.agent, where.id, where.user_id)
         writer = plan.agent if persist else None

@@ -2,15 +2,19 @@
 terms, without near-duplicates. Pure.
 
 An excerpt is a whole message, since half of one may say the contrary of it: the list under "What we will not do:", the
-second line of "I never agree that". Only a long message is cut, and then each excerpt begins as the message does.
+second line of "I never agree that". What one person writes at once is one, too: "We pay all invoices", then "*NOT
+all, sorry". Of a long message only the beginning is shown, since what stands further below may stand under any heading.
 
-The weights are set by hand; `make bench-quality` measures them.
+Whatever is left out between excerpts has a line "…" in a summary: nobody seems to answer what they did not answer.
+
+The weights are set by hand.
 """
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
@@ -20,22 +24,22 @@ from composer.memory.patterns import extract
 from composer.ports.models import MINILM_SCALE, Scale, Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import IN_FILE, NOT_OWN, SummaryInput, SummaryText, attributed_line, is_own
-from composer.text.copies import COLONS
 from composer.text.languages import stem
-from composer.text.own_words import MIN_QUOTED_WORDS, own_words, without_quotations
+from composer.text.own_words import MAX_PARAGRAPH_CHARS, MIN_QUOTED_WORDS, own_words, without_quotations
 from composer.text.terms import sentences, terms
 
 MAX_EXCERPTS: Final = 600  # that are compared by meaning: those of the greatest weight
 MAX_EXCERPT_CHARS: Final = 320
-MAX_BEGINNING_CHARS: Final = 80  # of a long message, with which each further excerpt of it begins
-ANSWER_TERMS: Final = 5  # of an excerpt that may answer the one before it, or less
-ANSWER_CHARS: Final = 40  # or so many characters: without spaces between words there are more terms
+MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writes at once
 CUT: Final = "\u2026"  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts say the same
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
+
+NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
+NOT_AMONG_INPUTS: Final = (-1, 1)  # or of what nobody is shown
 
 _EMPTY: Final = frozenset(map(stem, SMALL_TALK))  # stems that tell nothing
 _ADDRESSES_SOMEONE = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")
@@ -59,11 +63,14 @@ _DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A candidate for a summary. `order`: the number of its source, and its own in that; `place`: where it was said;
-    `weight` is its own merit, 0 where it tells nothing by itself ("Totally agree", "We are live!")."""
+    """A candidate for a summary, said `at` a time. `order`: the number of its input, and its own in that; `after`: that
+    of what was said right before it in its place; `is_last`: nothing was said after it there. `weight` is its own
+    merit, 0 where it tells nothing by itself ("Totally agree", "We are live!")."""
 
     order: tuple[int, int]
-    place: str
+    after: tuple[int, int]
+    is_last: bool
+    at: datetime
     author: str
     text: str
     terms: frozenset[str]
@@ -75,22 +82,53 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
     found: dict[frozenset[str], Excerpt] = {}
     recent: list[frozenset[str]] = []
     last_input_of: dict[str, int] = {}
-    for number, source in enumerate(inputs):
+    last_in: dict[str | int, tuple[int, int]] = {}  # a thread, or an earlier summary
+    followed: set[tuple[int, int]] = set()
+    for number, source in enumerate(_said_at_once(inputs)):
         known = frozenset().union(*recent[-RECENT_INPUTS:])
         after_quiet = number - last_input_of.get(source.author, -100) > QUIET_INPUTS
+        place = source.place if source.author else number
         texts = list(_said(source))
         for nth, (author, words) in enumerate(texts):
+            order, before = (number, nth), last_in.get(place, NOTHING_BEFORE)
+            followed.add(before)
+            last_in[place] = order
             own = frozenset(terms(words))
             known_as = found.get(own)
             is_new = known_as is None or (is_own(author) and not is_own(known_as.author))  # not as another's quotation
             if is_new and own:
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
                 weight *= _has_content(words, own)
-                found[own] = Excerpt((number, nth), source.place, author, words, own, weight)
+                after = NOT_AMONG_INPUTS if source.after_gap and nth == 0 else before
+                found[own] = Excerpt(order, after, False, source.at, author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda each: (-each.weight, each.order))[:MAX_EXCERPTS]
-    return sorted(best, key=lambda each: each.order)
+    return [replace(each, is_last=each.order not in followed) for each in sorted(best, key=lambda each: each.order)]
+
+
+def _said_at_once(inputs: Iterable[SummaryInput]) -> list[SummaryInput]:
+    """The inputs, and as one those that one person wrote one right after another, as far as they fit one excerpt."""
+    made: list[SummaryInput] = []
+    last_in: dict[str, tuple[int, datetime]] = {}  # of a thread: which of `made`, and when its last part was said
+    for each in inputs:
+        number, at = last_in.get(each.place, (-1, each.at))
+        if number >= 0 and each.at - at <= MAX_PAUSE and _goes_on(made[number], each):
+            text, files = f"{made[number].text}\n{each.text}", (*made[number].files, *each.files)
+            made[number] = replace(made[number], text=text, files=files)
+        else:
+            number = len(made)
+            made.append(each)
+        last_in[each.place] = (number, each.at)
+    return made
+
+
+def _goes_on(said: SummaryInput, more: SummaryInput) -> bool:
+    """Whether an input is said by the same person right after another one, and short enough to be shown with it."""
+    if not more.author or more.author != said.author or more.after_gap:
+        return False
+    both = f"{said.text}\n{more.text}"
+    return len(both) <= MAX_EXCERPT_CHARS and _beginning(both)[2]
 
 
 def _said(source: SummaryInput) -> Iterator[tuple[str, str]]:
@@ -101,15 +139,21 @@ def _said(source: SummaryInput) -> Iterator[tuple[str, str]]:
             author, colon, words = line.partition(": ")
             yield (author, words) if colon else ("", line)
         return
-    own = {each.text for each in _pieces(own_words(source.text))} if is_own(source.author) else None
-    pieces = _pieces(source.text)
-    for run, excerpt in _excerpts(pieces):
-        is_whole = len(run) == len(pieces)
-        quoted = own is not None and (not own if is_whole else not own.issuperset(map(_unquoted, run)))
+    if source.text.strip() or not source.files:
+        shown, excerpt, is_whole = _beginning(source.text)
+        quoted = is_own(source.author) and _is_quoted(source.text, shown, is_whole=is_whole)
         yield source.author + NOT_OWN * quoted, excerpt
     for file in source.files:
-        for _, excerpt in _excerpts(_pieces(file)):
-            yield source.author + IN_FILE, excerpt
+        _, excerpt, _ = _beginning(file)
+        yield source.author + IN_FILE, excerpt
+
+
+def _is_quoted(text: str, shown: Iterable["_Piece"], *, is_whole: bool) -> bool:
+    """Whether what is shown of a text is not its sender's own words: of a whole one nothing, of a long one not all.
+    A paragraph may be as long as an announcement."""
+    lines = (line[:MAX_PARAGRAPH_CHARS] for line in text.splitlines())
+    own = {each.text for each in _pieces(own_words("\n".join(lines)))}
+    return not own if is_whole else not own.issuperset(map(_unquoted, shown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,31 +181,23 @@ def _unquoted(piece: _Piece) -> str:
     return " ".join(without_quotations(piece.text, MIN_QUOTED_WORDS).split())
 
 
-def _excerpts(pieces: Sequence[_Piece]) -> Iterator[tuple[Sequence[_Piece], str]]:
-    """The pieces of a text in runs, each with the excerpt that it makes: all of them where they are short enough."""
-    begin = 0
-    while begin < len(pieces):
-        end, words = begin + 1, pieces[begin].text
-        while end < len(pieces) and len(words) + len(pieces[end].joined) <= MAX_EXCERPT_CHARS:
-            words += pieces[end].joined
-            end += 1
-        parts = [_cut(words, MAX_EXCERPT_CHARS)]
-        if begin:  # under which heading it stands, too
-            above = [each.text for each in pieces[1:begin] if each.text.startswith("#") or each.text.endswith(COLONS)]
-            heads = (
-                _cut(each, MAX_BEGINNING_CHARS).removesuffix(CUT).rstrip() for each in (pieces[0].text, *above[-1:])
-            )
-            parts = [*heads, *parts]
-        excerpt = f" {CUT} ".join(parts)
-        yield pieces[begin:end], excerpt if end == len(pieces) or excerpt.endswith(CUT) else f"{excerpt} {CUT}"
-        begin = end
+def _beginning(text: str) -> tuple[Sequence[_Piece], str, bool]:
+    """The first pieces of a text, the excerpt that they make, and whether that is all of it."""
+    pieces = _pieces(text)
+    count, words = min(len(pieces), 1), pieces[0].text if pieces else ""
+    while count < len(pieces) and len(words) + len(pieces[count].joined) <= MAX_EXCERPT_CHARS:
+        words += pieces[count].joined
+        count += 1
+    excerpt, is_whole = _cut(words, MAX_EXCERPT_CHARS), count == len(pieces)
+    return pieces[:count], excerpt if is_whole or excerpt.endswith(CUT) else f"{excerpt} {CUT}", is_whole
 
 
 def _cut(text: str, chars: int) -> str:
     """As many whole words of a text as have so many characters, and a mark where it goes on."""
     if len(text) <= chars:
         return text
-    return f"{text[: chars + 1].rpartition(' ')[0] or text[:chars]} {CUT}"
+    words = text[: chars + 1].rpartition(" ")[0] or text[:chars]
+    return f"{words.removesuffix(LINE_BREAK.rstrip())} {CUT}"
 
 
 def _has_content(words: str, own: frozenset[str]) -> bool:
@@ -197,13 +233,13 @@ def extractive_summary(
     `vectors` has a row for each candidate, and `scale` says what their cosines say; without them they are compared
     by their terms.
     """
-    lines = [line_of(each, after_gap=True) for each in candidates]
-    costs = np.array([tokenizer.count(line) + 1 for line in lines], dtype=np.float64)
+    left = float(budget - mark_cost(tokenizer))
+    fitting = [shortened(each, int(left), tokenizer) or replace(each, weight=0.0) for each in candidates]
+    costs = np.array([line_cost(each, tokenizer) for each in fitting], dtype=np.float64)
     similarity = _similarity(candidates, vectors, scale)
-    weights = np.array([each.weight for each in candidates], dtype=np.float64)
+    weights = np.array([each.weight for each in fitting], dtype=np.float64)
     nearest_chosen, available = np.zeros(len(candidates)), weights > 0
     chosen: list[int] = []
-    left = float(budget)
     while True:
         available &= (costs <= left) & (nearest_chosen < DUPLICATE_LIKENESS)
         if not available.any():
@@ -214,38 +250,43 @@ def extractive_summary(
         available[best] = False
         left -= float(costs[best])
         nearest_chosen = np.maximum(nearest_chosen, similarity[best])
-    text = in_order(candidates, chosen)
-    if weights.any() and not chosen:  # each one is too long: the beginning of the weightiest is better than nothing
-        text = _beginning(line_of(candidates[int(weights.argmax())]), budget, tokenizer)
+    text = in_order(fitting[n] for n in chosen)
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
 
 
-def line_of(excerpt: Excerpt, *, after_gap: bool = False) -> str:
-    """An excerpt as a line of a summary. `after_gap`: what was said right before it is not shown."""
-    marked = after_gap and not excerpt.text.startswith(CUT)
-    return attributed_line(excerpt.author, f"{CUT} {excerpt.text}" if marked else excerpt.text)
+def mark_cost(tokenizer: Tokenizer) -> int:
+    """The tokens of a line that marks a gap."""
+    return tokenizer.count(CUT) + 1
 
 
-def in_order(candidates: Sequence[Excerpt], chosen: Sequence[int]) -> str:
-    """The chosen candidates, as they were said one after another, a line each. One that may answer what was said right
-    before it has a mark where that is not shown: it would seem to answer the line above it."""
-    shown = sorted((candidates[n] for n in chosen), key=lambda each: each.order)
+def line_cost(excerpt: Excerpt, tokenizer: Tokenizer) -> int:
+    """The tokens of the line of an excerpt, and of one before it that marks a gap."""
+    return tokenizer.count(attributed_line(excerpt.author, excerpt.text)) + 1 + mark_cost(tokenizer)
+
+
+def in_order(shown: Iterable[Excerpt]) -> str:
+    """Excerpts as they were said one after another, a line each. A line "…" stands wherever the one above is not what
+    was said right before, or what was said right after is not below."""
     lines: list[str] = []
-    for before, each in zip([None, *shown], shown, strict=False):
-        number, nth = each.order
-        short = len(each.terms) <= ANSWER_TERMS or len(each.text) <= ANSWER_CHARS
-        answers = short or _CONTINUES.match(each.text) is not None
-        gap = before is None or before.order[0] < number - 1 or before.place != each.place
-        lines.append(line_of(each, after_gap=nth == 0 and number > 0 and answers and gap))
+    last: Excerpt | None = None
+    for each in sorted(shown, key=lambda each: each.order):
+        if each.after != (last.order if last else NOTHING_BEFORE):
+            lines.append(CUT)
+        lines.append(attributed_line(each.author, each.text))
+        last = each
+    if last is not None and not last.is_last:
+        lines.append(CUT)
     return "\n".join(lines)
 
 
-def _beginning(line: str, budget: int, tokenizer: Tokenizer) -> str:
-    """As many words from the beginning as fit, and an ellipsis; nothing if not even one fits."""
-    words = line.split(" ")
-    while words and tokenizer.count(f"{' '.join(words)} …") > budget:
-        words = words[: len(words) * 7 // 8]
-    return f"{' '.join(words)} …" if words else ""
+def shortened(excerpt: Excerpt, tokens: int, tokenizer: Tokenizer) -> Excerpt | None:
+    """An excerpt, or as much of its beginning as `line_cost` allows in so many tokens; None if not even a word fits."""
+    text = excerpt.text.removesuffix(CUT).rstrip()
+    chars = len(text)
+    while chars and line_cost(excerpt, tokenizer) > tokens:
+        chars = chars * 7 // 8
+        excerpt = replace(excerpt, text=_cut(text, chars))
+    return excerpt if chars else None
 
 
 def _similarity(

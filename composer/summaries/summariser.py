@@ -1,9 +1,9 @@
 """The summariser: has a model choose the excerpts of a summary, or chooses them itself where there is no model, or it
 fails or is too slow.
 
-A summary consists of messages as they were said, or excerpts of long ones, each after whose it is. A model reads the
-words of many at once, and may obey one of them: it is shown the excerpts with numbers and answers with numbers, so it
-can put no word into anybody's mouth.
+A summary consists of messages as they were said, or the beginnings of long ones, each after whose it is. A model reads
+the words of many at once, and may obey one of them: it is shown the excerpts with numbers and answers with numbers, so
+it can put no word into anybody's mouth.
 """
 
 import asyncio
@@ -37,7 +37,9 @@ from composer.summaries.extractive import (
     candidate_excerpts,
     extractive_summary,
     in_order,
-    line_of,
+    line_cost,
+    mark_cost,
+    shortened,
 )
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -45,7 +47,7 @@ from composer.text.work import in_thread
 
 logger = structlog.get_logger()
 
-SUMMARY_PROMPT_VERSION: Final = "summary.v3"
+SUMMARY_PROMPT_VERSION: Final = "summary.v4"
 MODEL_TIMEOUT_SECONDS: Final = 60.0  # for one part, hidden reasoning included
 WORDS_PER_TOKEN: Final = 0.7
 PART_SHARE: Final = 0.5  # of a model's window, that one part of a long text may take
@@ -96,9 +98,9 @@ class Summariser:
             model = work.agent.model
             try:
                 if model:
-                    chosen, chosen_by = await self._choose(self._model, inputs, candidates, budget, tokenizer, work)
+                    chosen, chosen_by = await self._choose(self._model, candidates, budget, tokenizer, work)
                     if chosen:
-                        text = in_order(candidates, chosen)
+                        text = in_order(chosen)
                         return SummaryText(text, chosen_by or model, tokenizer.count(text))
                     logger.warning("summary.model_chose_nothing", model=model)
             except BudgetUsedUp:
@@ -134,23 +136,24 @@ class Summariser:
     async def _choose(
         self,
         asked: MeteredModel,
-        inputs: Sequence[SummaryInput],
         candidates: Sequence[Excerpt],
         budget: int,
         tokenizer: Tokenizer,
         work: Work,
-    ) -> tuple[list[int], str]:
-        """The indices of the excerpts that a model chooses, and the model that chose the last of them."""
+    ) -> tuple[list[Excerpt], str]:
+        """The excerpts that a model chooses, of one that is too long its beginning, and the model that chose the last
+        of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
-        moments = (inputs[candidate.order[0]].at.astimezone(zone) for candidate in candidates)
+        moments = (candidate.at.astimezone(zone) for candidate in candidates)
         lines = [
             f"{number}. {attributed_line(candidate.author, candidate.text, f' ({at:%Y-%m-%d %H:%M})')}"
             for number, (candidate, at) in enumerate(zip(candidates, moments, strict=True), start=1)
         ]
         parts = await in_thread(_parts, lines, max(int(agent.window * PART_SHARE), MIN_SUMMARY_PART_TOKENS), tokenizer)
         part_budget = max(budget // len(parts), 1)
+        most = part_budget - mark_cost(tokenizer)
         chooser = replace(agent, reply_tokens=max(int(part_budget * REPLY_SHARE), MIN_REPLY_TOKENS))
-        chosen: list[int] = []
+        chosen: list[Excerpt] = []
         for part in parts:
             request = [
                 ChatMessage("system" if agent.system_role else "user", summary_prompt(part_budget)),
@@ -158,12 +161,12 @@ class Summariser:
             ]
             async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=chooser), request)]
-            wanted = (number - 1 for number in numbers_in(whole_text(chunks)) if number - 1 in part)
-            left = part_budget
-            for n in dict.fromkeys(wanted):
-                cost = tokenizer.count(line_of(candidates[n], after_gap=True)) + 1
-                if cost <= left:
-                    chosen.append(n)
+            named = dict.fromkeys(number - 1 for number in numbers_in(whole_text(chunks)) if number - 1 in part)
+            left = most
+            for n in named:
+                excerpt = candidates[n] if left < most else shortened(candidates[n], most, tokenizer)
+                if excerpt is not None and (cost := line_cost(excerpt, tokenizer)) <= left:
+                    chosen.append(excerpt)
                     left -= cost
             chosen_by = next((chunk.model for chunk in chunks if chunk.model), chosen_by)
         return chosen, chosen_by

@@ -8,7 +8,7 @@ message gives another summary, and an interrupted run continues with the marks t
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
@@ -107,14 +107,15 @@ class SummaryTiers:
     async def summarise(
         self,
         tenant: uuid.UUID,
-        messages: Sequence[Message],
+        messages: Sequence[tuple[Message, str]],
         budget: int,
         agent: Agent | None,
         asker: uuid.UUID,
         room: uuid.UUID,
     ) -> str:
-        """Summarise messages for one person, in at most `budget` tokens, and store nothing. `agent` names the model
-        that writes, in the asker's name and within the budgets; without one, and where it fails, it is extracted.
+        """Summarise messages, each with its place, for one person, in at most `budget` tokens, and store nothing.
+        `agent` names the model that writes, in the asker's name and within the budgets; without one, and where it
+        fails, it is extracted.
         Raises Refused while another is written for the same person."""
         if asker in self._asking:
             raise Refused("I am still summing up for you: wait for that answer, and then ask again.")
@@ -273,10 +274,10 @@ async def _sources(tx: Transaction, span: Span) -> list[_Source]:
         days = await tx.summaries.overlapping(span, "day")
         return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
     found = await tx.summaries.messages_in(span)
-    inputs = summary_inputs([message for message, _, _ in found])
+    inputs = summary_inputs([(message, str(conversation)) for message, conversation in found])
     return [
-        _Source(message.id, version, replace(input, place=str(conversation)))
-        for (message, version, conversation), input in zip(found, inputs, strict=True)
+        _Source(message.id, "" if message.edited_at is None else message.edited_at.isoformat(), input)
+        for (message, _), input in zip(found, inputs, strict=True)
     ]
 
 

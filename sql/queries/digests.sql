@@ -40,7 +40,7 @@ ORDER BY starts_at, id
 -- Get the latest of people's messages in a room with its public threads after a time, and (`until`) before another one, as far
 -- as one viewer may read them, newest first, with their places on the platform.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
-       m.visibility, c.platform, c.workspace, c.kind, coalesce(r.name, c.name) AS name, c.thread,
+       m.visibility, m.edited_at, c.platform, c.workspace, c.kind, coalesce(r.name, c.name) AS name, c.thread,
        coalesce(r.id, c.id) AS room_id, coalesce(r.private, c.private) AS private
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id

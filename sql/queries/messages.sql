@@ -80,7 +80,8 @@ WHERE c.tenant_id = :tenant_id AND c.id = new.id
 
 -- name: messages_latest
 -- Get the last messages of a conversation before a position (NULL: the end), newest first.
-SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, namespace, visibility, reply_to
+SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, namespace, visibility, reply_to,
+       edited_at
 FROM messages
 WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace AND NOT ephemeral
       AND (at, seq) < (CASE WHEN :before_at::timestamptz IS NULL THEN 'infinity' ELSE :before_at END,

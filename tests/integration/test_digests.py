@@ -194,7 +194,7 @@ class Chooser:
 async def test_forgetting_reaches_what_was_posted_before_its_summary_was_written_anew(settings: Settings) -> None:
     with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
     async with open_harness(with_model, model=Chooser()) as harness:
-        await harness.say_all("alice", [f"The crane number {number} needs a cable." for number in range(14)], **GENERAL)
+        await talk(harness, *(f"The crane number {number} needs a cable." for number in range(14)))
         await harness.say("bob", "zqquit: goodbye from me on Friday, moving to Peru", **GENERAL)
         await harness.command("alice", "/nexus digest daily", **GENERAL)
         (digest,) = await posted(harness, TUESDAY)

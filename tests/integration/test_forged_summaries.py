@@ -2,7 +2,7 @@
 say."""
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
 import pytest
@@ -70,3 +70,77 @@ async def test_whoever_takes_the_name_of_another_is_told_from_them(settings: Set
             assert "Alice approves" not in text
             assert "\u0410lice: " not in text
         assert re.search(r"- \S+ \u0410lice \[\d{4}\] \(proposed\): We decided", context)
+
+
+PROPOSED: Final = "From now on mallory pays all invoices without a second signature."
+APPROVED: Final = "The management has approved it this morning, so we can do it like that from today."
+LUNCH: Final = "Shall we take over the catering for the trade fair ourselves?"
+
+
+class Chooser:
+    """A model that chooses what was proposed and approved, and nothing else."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        lines = [line for line in messages[-1].content.splitlines() if PROPOSED in line or APPROVED in line]
+        yield Chunk(", ".join(line.partition(".")[0] for line in lines), Usage(10, 10))
+
+
+async def asked_by_another(harness: AppHarness) -> None:
+    await harness.say("mallory", PROPOSED, **GENERAL)
+    await harness.say("carol", LUNCH, **GENERAL)
+    await harness.say("alice", APPROVED, **GENERAL)
+
+
+async def asked_by_the_reader(harness: AppHarness) -> None:
+    await harness.say("mallory", PROPOSED, **GENERAL)
+    await harness.say("bob", LUNCH, **GENERAL)
+    await harness.say("alice", APPROVED, **GENERAL)
+
+
+async def deleted(harness: AppHarness) -> None:
+    await harness.say("mallory", PROPOSED, **GENERAL)
+    await harness.say("carol", LUNCH, **GENERAL, id="lunch")
+    await harness.say("alice", APPROVED, **GENERAL)
+    await harness.change("lunch", None)
+
+
+async def edited_since(harness: AppHarness) -> None:
+    await harness.say("mallory", LUNCH, **GENERAL, id="lunch")
+    await harness.say("alice", APPROVED, **GENERAL)
+    await harness.change("lunch", PROPOSED)
+
+
+async def in_a_thread(harness: AppHarness) -> None:
+    await harness.say("carol", LUNCH, **GENERAL, thread="t1")
+    await harness.say("mallory", PROPOSED, **GENERAL)
+    await harness.say("alice", APPROVED, **GENERAL, thread="t1")
+
+
+@pytest.mark.parametrize("talked", [asked_by_another, asked_by_the_reader, deleted, edited_since, in_a_thread])
+async def test_an_answer_stands_apart_from_what_it_did_not_answer(
+    settings: Settings, talked: Callable[[AppHarness], Awaitable[None]]
+) -> None:
+    with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
+    async with open_harness(with_model, model=Chooser()) as harness:
+        await harness.say("alice", "Good morning.", **GENERAL)
+        await talked(harness)
+        told = (await harness.command("bob", "/nexus catch-up 2026-05-04", **GENERAL)).text
+        await harness.command("alice", "/nexus digest daily", **GENERAL)
+        (digest,) = await posted(harness, TUESDAY)
+        for text in (digest, told):
+            assert f"mallory: {PROPOSED}\n\u2026\nalice: {APPROVED}" in text
+
+
+async def test_an_answer_stands_below_what_it_answered(settings: Settings) -> None:
+    with_model = settings.model_copy(update={"agents": (AgentSettings(model="m1"),)})
+    async with open_harness(with_model, model=Chooser()) as harness:
+        await harness.say("alice", "Good morning.", **GENERAL)
+        await harness.say("mallory", LUNCH, **GENERAL, id="edited")
+        await harness.change("edited", PROPOSED)
+        await harness.say("bob", "The container is unloaded.", **GENERAL, thread="t1")
+        await harness.say("alice", APPROVED, **GENERAL)
+        told = (await harness.command("bob", "/nexus catch-up 2026-05-04", **GENERAL)).text
+        await harness.command("alice", "/nexus digest daily", **GENERAL)
+        (digest,) = await posted(harness, TUESDAY)
+        for text in (digest, told):
+            assert f"mallory: {PROPOSED}\nalice: {APPROVED}" in text

@@ -1,7 +1,9 @@
 """Summaries: which excerpts an extractive one selects, its budget, and the fallback when a model fails."""
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -10,17 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composer.errors import Unavailable
-from composer.model import Agent
+from composer.model import Agent, Message, Visibility
 from composer.ports.models import ChatMessage, Chunk, UsageAccount, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.models.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_excerpts, extractive_summary
 from composer.summaries.summariser import Summariser, summary_prompt
-from composer.summaries.texts import SummaryInput
+from composer.summaries.texts import SummaryInput, summary_inputs
 from tests.support.embedder import Unmetered
 from tests.unit.test_prompt import AGENT
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+GAP = "\u2026"
 TOKENIZER = tokenizer_for("")
 TALK = [
     SummaryInput("alice", AT, "Does anyone know how to restore the backups of the old server?"),
@@ -62,7 +66,7 @@ class Writer:
 
 def test_sentences_that_raise_or_decide_something_are_selected_once_with_their_speakers() -> None:
     lines = extractive_summary(candidate_excerpts(TALK), None, 45, TOKENIZER).text.split("\n")
-    assert lines == [f"alice: {TALK[0].text}", f"dave: {TALK[3].text}"]
+    assert lines == [f"alice: {TALK[0].text}", GAP, f"dave: {TALK[3].text}", GAP]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +105,8 @@ def test_sentences_with_the_same_meaning_are_selected_once() -> None:
     alike = np.array([[1.0, 0.0], [0.99, 0.1]], dtype=np.float32)
     apart = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
     chosen = candidate_excerpts(said)
-    assert len(extractive_summary(chosen, alike, 100, TOKENIZER).text.split("\n")) == 1
-    assert len(extractive_summary(chosen, apart, 100, TOKENIZER).text.split("\n")) == 2
+    assert extractive_summary(chosen, alike, 100, TOKENIZER).text == f"{GAP}\nbob: {said[1].text}"
+    assert extractive_summary(chosen, apart, 100, TOKENIZER).text == f"alice: {said[0].text}\nbob: {said[1].text}"
 
 
 def test_when_every_sentence_is_too_long_the_heaviest_is_cut_with_an_ellipsis() -> None:
@@ -112,8 +116,8 @@ def test_when_every_sentence_is_too_long_the_heaviest_is_cut_with_an_ellipsis() 
         SummaryInput("dave", AT, f"We decided to move the invoices: {pasted}"),
     ]
     written = extractive_summary(candidate_excerpts(said), None, 40, TOKENIZER)
-    assert written.text.startswith("dave: We decided to move the invoices: 00000000")
-    assert written.text.endswith(" …")
+    assert written.text.startswith(f"{GAP}\ndave: We decided to move the invoices: 00000000")
+    assert written.text.endswith(f" {GAP}")
     assert 20 < written.tokens <= 40
 
 
@@ -136,7 +140,7 @@ async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary
     assert "dave: We decided" in written.text
 
 
-CHOSEN = f"alice: {TALK[0].text}\ndave: {TALK[3].text}"  # numbers 1 and 4 of TALK
+CHOSEN = f"alice: {TALK[0].text}\n{GAP}\ndave: {TALK[3].text}\n{GAP}"  # numbers 1 and 4 of TALK
 
 
 async def test_a_model_may_choose_what_tells_something_only_to_who_was_there() -> None:
@@ -170,14 +174,14 @@ async def test_no_word_of_a_model_stands_in_a_summary(answer: str) -> None:
     written = await Summariser(EMBEDDER, Writer(answer)).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
     assert (written.model, written.text) == (EXTRACTIVE, CHOSEN)
     both = await Summariser(EMBEDDER, Writer(f"{answer}\n4")).summarise(TALK, 60, TOKENIZER, ACCOUNT, agent)
-    assert (both.model, both.text) == ("gpt-4o", f"dave: {TALK[3].text}")
+    assert (both.model, both.text) == ("gpt-4o", f"{GAP}\ndave: {TALK[3].text}\n{GAP}")
 
 
 async def test_what_a_model_chooses_first_stays_where_not_all_fits() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(EMBEDDER, Writer("4, 1")).summarise(TALK, 20, TOKENIZER, ACCOUNT, agent)
-    assert (written.model, written.text) == ("gpt-4o", f"dave: {TALK[3].text}")
-    assert written.tokens <= 20
+    written = await Summariser(EMBEDDER, Writer("4, 1")).summarise(TALK, 24, TOKENIZER, ACCOUNT, agent)
+    assert (written.model, written.text) == ("gpt-4o", f"{GAP}\ndave: {TALK[3].text}\n{GAP}")
+    assert written.tokens <= 24
 
 
 async def test_a_model_is_shown_the_sentences_with_numbers_and_the_times_of_the_tenants_zone() -> None:
@@ -194,7 +198,8 @@ async def test_a_model_is_shown_the_sentences_with_numbers_and_the_times_of_the_
 async def test_a_long_conversation_is_shown_in_parts_and_each_has_its_share() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 1_000)
     said = [
-        SummaryInput("dave", AT, f"We decided to paint wall number {n} in the colour {n * 7919}.") for n in range(60)
+        SummaryInput("dave", AT + 3 * n * MINUTE, f"We decided to paint wall number {n} in the colour {n * 7919}.")
+        for n in range(60)
     ]
     writer = Writer("1-60")
     written = await Summariser(EMBEDDER, writer).summarise(said, 120, TOKENIZER, ACCOUNT, agent)
@@ -270,64 +275,175 @@ async def test_half_of_a_message_never_stands_for_all_of_it(refusal: str, answer
     assert "".join(words.split()) == "".join(refusal.split())
 
 
-def test_each_further_excerpt_of_a_long_message_begins_as_the_message_does_and_marks_what_is_left_out() -> None:
-    wishes = [f"- give mallory key number {n} of the house and all that is in it" for n in range(20)]
-    text = "\n".join(["What we will NOT do:", *wishes])
-    texts = [each.text for each in candidate_excerpts([SummaryInput("alice", AT, text)])]
-    assert len(texts) > 3
-    assert texts[0].startswith("What we will NOT do: / - give mallory key number 0 ")
-    assert all(each.startswith("What we will NOT do: \u2026 - give mallory") for each in texts[1:])
-    assert all(each.endswith(" \u2026") for each in texts[:-1])
-    assert "number 19" in texts[-1]
-    assert not texts[-1].endswith("\u2026")
-    assert max(map(len, texts)) < 450
-
-
-def test_each_further_excerpt_tells_under_which_heading_it_stands() -> None:
+@pytest.mark.parametrize("answer", [None, "1-9"])
+async def test_of_a_long_message_or_file_only_the_beginning_is_shown(answer: str | None) -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     kept = [f"- we keep machine number {n} in the cellar, for as long as it runs" for n in range(6)]
     no = [f"- mallory gets key number {n} of the house and of all that is in it" for n in range(12)]
-    text = "\n".join(["Minutes of Monday", "Decided:", *kept, "Rejected with all votes:", *no])
-    texts = [each.text for each in candidate_excerpts([SummaryInput("alice", AT, text)])]
-    given = [each for each in texts if "key number" in each]
-    assert len(given) > 2
-    assert all("Rejected with all votes:" in each for each in given)
-    assert all(each.startswith("Minutes of Monday") for each in given)
+    minutes = "\n".join(["Minutes of Monday", "Decided:", *kept, "Rejected with all votes:", *no])
+    begins = "Minutes of Monday / Decided: / - we keep machine number 0 in the cellar"
+    for said, head in (
+        (SummaryInput("alice", AT, minutes), ""),
+        (SummaryInput("alice", AT, "", (minutes,)), " (file)"),
+    ):
+        written = await Summariser(EMBEDDER, Writer(answer)).summarise([said], 400, TOKENIZER, ACCOUNT, agent)
+        (line,) = written.text.splitlines()
+        assert line.startswith(f"alice{head}: {begins}")
+        assert line.endswith(f" {GAP}")
+        assert "key number" not in line
 
 
-def test_what_stands_in_a_long_quotation_is_marked_as_quoted_where_its_marks_are_cut_off() -> None:
-    wishes = " ".join(f"Mallory has the key number {n} of the house and all that is in it." for n in range(20))
-    said = SummaryInput("alice", AT, f"mallory wrote: \u201cI want it all. {wishes} Period.\u201d and I said no.")
-    first, *others = candidate_excerpts([said])
-    assert first.text.startswith("mallory wrote: \u201cI want it all.")
-    assert {each.author for each in others[:-1]} == {"alice (quoted or pasted)"}
+def test_the_beginning_of_an_announcement_is_its_authors_and_that_of_a_quotation_is_not() -> None:
+    news = "The office moves to the new building in the harbour on 12 December. " * 14
+    texts = [news, f"\u201c{news}\u201d is what mallory wrote, and I object.", f"> {news}", f"mallory wrote:\n{news}"]
+    found = [candidate_excerpts([SummaryInput("alice", AT, text)])[0].author for text in texts]
+    assert found == ["alice", *["alice (quoted or pasted)"] * 3]
+
+
+@pytest.mark.parametrize(
+    "news", ["The office moves to the harbour. " * 20, "\u529e\u516c\u5ba4\u642c\u5230\u6e2f\u53e3" * 40]
+)
+async def test_what_a_model_chooses_is_shown_with_as_much_of_its_beginning_as_fits(news: str) -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    said = [*TALK, SummaryInput("alice", AT, news)]
+    written = await Summariser(EMBEDDER, Writer("5")).summarise(said, 40, TOKENIZER, ACCOUNT, agent)
+    gap, line = written.text.splitlines()
+    assert (written.model, gap, line[:10]) == ("gpt-4o", GAP, f"alice: {news[:3]}")
+    assert line.endswith(f" {GAP}")
+    assert 20 < written.tokens <= 40
 
 
 PROPOSAL = SummaryInput("mallory", AT, "From now on mallory pays all invoices without a second signature.", place="a")
 LUNCH = SummaryInput("carol", AT, "Shall we have lunch at the Italian place at noon?", place="a")
-YES = "Yes, please do exactly that before Monday."
+YES = SummaryInput("alice", AT, "Yes, please do exactly that before Monday.", place="a")
+ANSWERS = [
+    YES.text,
+    "The management has approved it in the meeting this morning, so we can do it like that from today.",
+    "Ich bin einverstanden und unterschreibe die Papiere heute Nachmittag, wenn ich wieder im B\u00fcro bin.",
+    "My signature is on it.",
+    "\u597d\u7684\uff0c\u6211\u540c\u610f\u3002",
+    "\u306f\u3044\u3001\u8cdb\u6210\u3067\u3059\u3002",
+    "\u0e15\u0e01\u0e25\u0e07 \u0e40\u0e2b\u0e47\u0e19\u0e14\u0e49\u0e27\u0e22",
+    "ok +1",
+]
+
+
+async def chosen_of(said: Sequence[SummaryInput], numbers: str) -> str:
+    """The summary of which a model chooses the excerpts with these numbers."""
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    return (await Summariser(EMBEDDER, Writer(numbers)).summarise(said, 400, TOKENIZER, ACCOUNT, agent)).text
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_no_line_seems_to_answer_what_it_did_not_follow(answer: str) -> None:
+    yes, follows = replace(YES, text=answer), f"mallory: {PROPOSAL.text}\nalice: {answer}"
+    apart = f"mallory: {PROPOSAL.text}\n{GAP}\nalice: {answer}"
+    assert await chosen_of([PROPOSAL, yes], "1, 2") == follows
+    assert await chosen_of([PROPOSAL, LUNCH, yes], "1, 3") == apart
+    assert await chosen_of([PROPOSAL, replace(yes, place="b")], "1, 2") == apart
+    assert await chosen_of([PROPOSAL, replace(yes, after_gap=True)], "1, 2") == apart
+    assert await chosen_of([PROPOSAL, replace(LUNCH, text="\U0001f35d?"), yes], "1, 2") == apart
+    assert await chosen_of([PROPOSAL, replace(LUNCH, text=""), yes], "1, 2") == apart
+    assert await chosen_of([PROPOSAL, LUNCH, yes], "3") == f"{GAP}\nalice: {answer}"
+    assert await chosen_of([PROPOSAL, LUNCH, yes], "1") == f"mallory: {PROPOSAL.text}\n{GAP}"
+
+
+async def test_in_a_thread_a_line_follows_what_was_said_there() -> None:
+    logo = SummaryInput("bob", AT, "Can you order the new logo for the customer?", place="b")
+    proposed, asked, agreed = f"mallory: {PROPOSAL.text}", f"bob: {logo.text}", f"alice: {YES.text}"
+    said = [PROPOSAL, logo, YES]
+    assert await chosen_of(said, "1, 3") == f"{proposed}\n{agreed}"
+    assert await chosen_of(said, "1, 2, 3") == f"{proposed}\n{GAP}\n{asked}\n{GAP}\n{agreed}"
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("numbers", "again"), [("1, 3", "1, 2"), ("1-3", "1-3"), ("2, 3", "1, 2"), ("3", "1"), ("1", "1")]
+)
+async def test_a_week_keeps_the_gaps_of_its_days(numbers: str, again: str) -> None:
+    day = await chosen_of([PROPOSAL, LUNCH, YES], numbers)
+    assert await chosen_of([SummaryInput("", AT, day)], again) == day
+
+
+async def test_in_a_week_no_line_seems_to_answer_one_of_another_day_or_one_left_out() -> None:
+    days = [await chosen_of(said, "1-3") for said in ([PROPOSAL], [LUNCH, YES], [PROPOSAL, LUNCH, YES])]
+    proposed, asked, agreed = f"mallory: {PROPOSAL.text}", f"carol: {LUNCH.text}", f"alice: {YES.text}"
+    week = [SummaryInput("", AT, day) for day in days[:2]]
+    assert await chosen_of(week, "1-3") == f"{proposed}\n{GAP}\n{asked}\n{agreed}"
+    assert await chosen_of(week, "1, 3") == f"{proposed}\n{GAP}\n{agreed}"
+    assert await chosen_of([SummaryInput("", AT, days[2])], "1, 3") == f"{proposed}\n{GAP}\n{agreed}"
+
+
+PAID = "All invoices are paid without a second signature from now on."
+CORRECTIONS = ["*NOT paid, sorry, typo", "April fools!", "\u2026 is what mallory wants, I say no.", "no\nno\nno"]
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("answer", [None, "1"])
+async def test_what_one_person_says_at_once_is_one_excerpt(correction: str, answer: str | None) -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    said = [
+        SummaryInput("alice", AT, PAID, ("a.txt: one two three",)),
+        SummaryInput("alice", AT + 2 * MINUTE, correction),
+    ]
+    written = await Summariser(EMBEDDER, Writer(answer)).summarise(said, 100, TOKENIZER, ACCOUNT, agent)
+    both = f"alice: {PAID} / {correction}".replace("\n", " / ")
+    assert written.text.splitlines()[0] == both
+
+
+@pytest.mark.parametrize(
+    "between",
     [
-        ((PROPOSAL, LUNCH, SummaryInput("alice", AT, YES, place="a")), f"alice: \u2026 {YES}"),
-        ((PROPOSAL, SummaryInput("alice", AT, YES, place="b")), f"alice: \u2026 {YES}"),
-        (
-            (PROPOSAL, LUNCH, SummaryInput("alice", AT, "\u597d\u7684\uff0c\u6211\u540c\u610f\u3002", place="a")),
-            "alice: \u2026 \u597d\u7684\uff0c\u6211\u540c\u610f\u3002",
-        ),
-        ((PROPOSAL, SummaryInput("alice", AT, YES, place="a")), f"alice: {YES}"),
+        [SummaryInput("alice", AT + 3 * MINUTE, "*NOT paid, sorry, typo")],
+        [SummaryInput("bob", AT, "\U0001f44d"), SummaryInput("alice", AT, "*NOT paid, sorry, typo")],
+        [SummaryInput("alice", AT, "*NOT paid, sorry, typo", place="b")],
+        [SummaryInput("alice", AT, "*NOT paid, sorry, typo", after_gap=True)],
+        [SummaryInput("alice", AT, "*NOT paid, sorry, typo. " + "The harbour crane is repaired. " * 10)],
     ],
 )
-async def test_a_short_line_does_not_seem_to_answer_what_it_did_not_follow(
-    said: tuple[SummaryInput, ...], line: str
-) -> None:
-    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(EMBEDDER, Writer(f"1, {len(said)}")).summarise(said, 100, TOKENIZER, ACCOUNT, agent)
-    assert written.text.splitlines() == [f"mallory: {PROPOSAL.text}", line]
-    week = SummaryInput("", AT, written.text)
-    again = await Summariser(EMBEDDER, Writer("1, 2")).summarise([week], 100, TOKENIZER, ACCOUNT, agent)
-    assert again.text == written.text
+async def test_what_one_person_says_later_or_elsewhere_is_another_excerpt(between: list[SummaryInput]) -> None:
+    said = [SummaryInput("alice", AT, PAID), *between]
+    shown = await chosen_of([*said, replace(LUNCH, place="")], "1")
+    assert shown == f"alice: {PAID}\n{GAP}"
+
+
+def test_many_lines_of_one_person_are_excerpts_of_whole_messages() -> None:
+    said = [SummaryInput("bob", AT + n * MINUTE, f"Container {n} of the new ship is unloaded.") for n in range(30)]
+    texts = [each.text for each in candidate_excerpts(said)]
+    assert " / ".join(texts) == " / ".join(each.text for each in said)
+    assert len(texts) == 5
+    assert max(map(len, texts)) <= 320
+
+
+ALICE, BOB = uuid.UUID(int=1), uuid.UUID(int=2)
+
+
+def message(seq: int, user: uuid.UUID = ALICE, edited: int | None = None) -> Message:
+    """A message that was sent at the minute `seq`, and edited at another one."""
+    at = [AT + minute * MINUTE for minute in (seq, edited or 0)]
+    sent = Message(uuid.UUID(int=seq), str(seq), seq, at[0], user, None, "a", "text", "room:x", Visibility.PUBLIC)
+    return replace(sent, edited_at=None if edited is None else at[1])
+
+
+@pytest.mark.parametrize(
+    ("said", "gaps"),
+    [
+        ([message(1), message(2, BOB), message(3)], [0, 0, 0]),
+        ([message(7), message(8, BOB)], [0, 0]),
+        ([message(1), message(3, BOB)], [0, 1]),
+        ([message(1), message(3, BOB), message(4)], [0, 1, 0]),
+        ([message(1, edited=4), message(2, BOB), message(3, BOB)], [0, 1, 0]),
+        ([message(1, edited=2), message(2, BOB)], [0, 0]),
+        ([message(1, edited=9), message(2, BOB), message(3)], [0, 1, 0]),
+        ([message(1, edited=9), message(2), message(3, BOB)], [0, 0, 1]),
+    ],
+)
+def test_what_is_missing_or_was_edited_since_is_a_gap(said: list[Message], gaps: list[int]) -> None:
+    assert [each.after_gap for each in summary_inputs([(each, "a") for each in said])] == list(map(bool, gaps))
+
+
+def test_gaps_are_those_of_a_place() -> None:
+    placed = [(message(5), "a"), (message(1, BOB), "b"), (message(6), "a"), (message(3, BOB), "b")]
+    assert [each.after_gap for each in summary_inputs(placed)] == [False, False, False, True]
 
 
 def test_whoever_said_it_is_shown_and_not_whoever_quoted_it_before() -> None:

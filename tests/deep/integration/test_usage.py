@@ -286,7 +286,7 @@ async def test_without_a_budget_left_patterns_extract_and_the_messages_leave_the
 
 async def test_without_a_budget_left_summaries_are_extractive(settings: Settings) -> None:
     async with paid(settings, BudgetSettings(per="day", tokens=0, kind="summaries"), extraction="off") as office:
-        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         assert office.models_asked == []
         assert await office.rows("SELECT model FROM summaries") == [("extractive",)]
@@ -390,9 +390,10 @@ async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_
 async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: Settings) -> None:
     async with paid(settings, extraction="off") as office:
         office.server.default = Say(("1",), reasoning=900)
-        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
-        assert await office.rows("SELECT model, text FROM summaries") == [("m", "alice: we decided to ship part 0")]
+        written = ("m", "alice: we decided to ship part 0\n\u2026")
+        assert await office.rows("SELECT model, text FROM summaries") == [written]
         ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
         assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
         checks = await run_doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
@@ -402,7 +403,7 @@ async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: S
 async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> None:
     async with paid(settings, extraction="off") as office:
         office.server.default = Say(reasoning=10**7)
-        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         (check,) = [
             each
