@@ -1,41 +1,63 @@
 """What one of a person's tools did with their memory, for that person: what it wrote, what it was handed out, and how
 often it asked."""
 
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import StrEnum
 from itertools import groupby
 from typing import Final
 
 from composer.errors import NotFound
+from composer.layers import structured
 from composer.people.credentials.own_credentials import UNKNOWN_KEY, own_keys
 from composer.people.credentials.principal import Principal
 from composer.people.own_memory import OwnItems, own_items
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
-from composer.repositories.entries import Entry
+from composer.repositories.facts import Fact
+from composer.repositories.landmarks import Landmark
 from composer.repositories.operations import Total
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.tool_reads import ReadRoute
-from composer.visibility import EntryAccess, owned_by_bearer, readable_entries
+from composer.visibility import EntryAccess, Readable, owned_by_bearer, readable_entries
 
 MAX_SHOWN_READS: Final = 200  # items that a tool was handed out, the latest
 
 
+class ReadKind(StrEnum):
+    """What is handed out to tools."""
+
+    ENTRY = "entry"
+    FACT = "fact"
+    DECISION = "decision"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadItem:
+    """Something that a tool was handed out, as its person may read it now. `own`: it is the person's."""
+
+    id: uuid.UUID
+    kind: ReadKind
+    title: str
+    own: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ToolReading:
-    """Entries that a tool was handed out at once, by a route, and has not been since by that route."""
+    """What a tool was handed out at once, by a route, and has not been since by that route."""
 
     at: datetime
     route: ReadRoute
-    entries: Sequence[Entry]
+    items: Sequence[ReadItem]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolActivity:
-    """What a tool (`vendor`) did: `read`, the entries that it was handed out and that its person may read now, latest
-    first; `written`, a page of what it wrote, latest first; and how often it did what, by month, the latest first."""
+    """What a tool (`vendor`) did: `read`, what it was handed out and its person may read now, latest first; `written`,
+    a page of what it wrote, latest first; and how often it did what, by month, the latest first."""
 
     vendor: str
     read: Sequence[ToolReading]
@@ -68,7 +90,35 @@ async def tool_activity(
 
 async def _read(tx: Transaction, access: EntryAccess, vendor: str, now: datetime) -> Sequence[ToolReading]:
     reads = await tx.tool_reads.of_tool(owned_by_bearer(access), vendor, MAX_SHOWN_READS)
-    found = await tx.entries.find_by_ids(readable_entries(access), sorted({each.id for each in reads}), now)
-    entries = {each.id: each for each in found}
-    shown = groupby((each for each in reads if each.id in entries), key=lambda each: (each.at, each.route))
-    return [ToolReading(at, route, [entries[each.id] for each in of_one]) for (at, route), of_one in shown]
+    readable, ids = readable_entries(access), {each.id for each in reads}
+    items = {each.id: each for each in await _items(tx, access, readable, ids, now)}
+    shown = groupby((each for each in reads if each.id in items), key=lambda each: (each.at, each.route))
+    return [ToolReading(at, route, [items[each.id] for each in of_one]) for (at, route), of_one in shown]
+
+
+async def _items(
+    tx: Transaction, access: EntryAccess, readable: Readable, ids: Collection[uuid.UUID], now: datetime
+) -> list[ReadItem]:
+    """Those of some items that the person may read."""
+    found = [
+        ReadItem(each.id, ReadKind.ENTRY, each.title, each.user_id in access.users)
+        for each in await tx.entries.find_by_ids(readable, sorted(ids), now)
+    ]
+    if len(found) < len(ids):
+        exact = await structured.read(tx.structured, readable, now)
+        others: list[tuple[ReadKind, Fact | Landmark, str]] = [
+            *((ReadKind.FACT, each, f"{each.key} = {_plain(each.value)}") for each in exact.facts),
+            *((ReadKind.DECISION, each, each.text) for each in exact.landmarks),
+        ]
+        found += [
+            ReadItem(each.id, kind, title, each.user_id in access.users)
+            for kind, each, title in others
+            if each.id in ids
+        ]
+    return found
+
+
+def _plain(value: str) -> str:
+    """The value of a fact, which is JSON, as people write it."""
+    found = json.loads(value)
+    return found if isinstance(found, str) else value

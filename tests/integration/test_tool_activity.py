@@ -52,7 +52,7 @@ async def test_what_a_tool_wrote_and_read_is_shown_to_its_person(
     first = await activity(client, ids["claude"], owner, limit=2)
     assert first["tool"] == "claude"
     assert [each["text"] for each in first["written"]] == ["zqclaude wrote 2", "zqclaude wrote 1"]
-    assert [[entry["id"] for entry in each["entries"]] for each in first["read"]] == [[str(own.id)]]
+    assert [[entry["id"] for entry in each["items"]] for each in first["read"]] == [[str(own.id)]]
     assert {each["operation"]: each["count"] for each in first["counted"]}["searches"] == 1
     rest = await activity(client, ids["claude"], owner, limit=2, cursor=first["next"])
     assert ([each["text"] for each in rest["written"]], rest["next"]) == (["zqclaude wrote 0"], None)
@@ -170,6 +170,11 @@ async def test_what_is_handed_out_over_mcp_is_noted_but_not_what_the_tool_writes
     assert await reads(client, uuid.UUID(written["id"]), owner) == []
     [fact] = (await client.get("/v1/memory", params={"shelf": "facts"}, headers=owner)).json()["items"]
     assert await reads(client, uuid.UUID(fact["id"]), owner) == [("claude", "mcp")]
+    read = (await activity(client, (await keys(client, owner))["claude"], owner))["read"]
+    assert {(each["kind"], each["title"]) for reading in read for each in reading["items"]} == {
+        ("entry", "zqread over MCP"),
+        ("fact", "zqkey = zqvalue"),
+    }
 
 
 async def test_what_the_gateway_puts_into_requests_is_noted_with_its_tool(settings: Settings) -> None:
@@ -199,7 +204,7 @@ async def test_what_somebody_s_tool_reads_of_a_shared_entry_is_told_to_them_alon
     assert (await client.get(f"/v1/agent/entries/{entry.id}", headers=tool)).status_code == 200
     of_bob, of_alice = (await keys(client, bob))["claude"], (await keys(client, alice))["claude"]
     [reading] = (await activity(client, of_bob, bob))["read"]
-    assert [each["title"] for each in reading["entries"]] == ["zqshared"]
+    assert [each["title"] for each in reading["items"]] == ["zqshared"]
     assert (await activity(client, of_alice, alice))["read"] == []
     assert await reads(client, entry.id, alice) == []
     assert (await client.delete(f"/v1/entries/{entry.id}/team", headers=alice)).is_success

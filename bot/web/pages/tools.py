@@ -145,7 +145,7 @@ async def show_tool(
             now=call.now,
         )
         opener = next(each for each in await _openers(viewer, tx, access) if each.id == id)
-    values: dict[str, Any] = {"found": found, "opener": opener, "own": set(access.users), "cursor": cursor}
+    values: dict[str, Any] = {"found": found, "opener": opener, "cursor": cursor}
     return _shown(request, viewer, "tools_one.html", reading.chrome, **values)
 
 

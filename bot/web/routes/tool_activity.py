@@ -15,7 +15,7 @@ from bot.web.router import Router
 from bot.web.routes.exchange import ALL_OF_A_PERSON
 from bot.web.routes.memory import MemoryItem, item_values
 from bot.web.routes.usage import Months, months_since
-from composer.people.tool_activity import tool_activity
+from composer.people.tool_activity import ReadKind, tool_activity
 from composer.repositories.operations import Operation
 from composer.repositories.tool_reads import ReadRoute
 
@@ -23,19 +23,20 @@ router = Router("/v1/keys", tags=["keys"])
 MAX_ACTIVITY_PAGE: Final = 100
 
 
-class ReadEntry(BaseModel):
-    """An entry that the tool was given, as its person may read it now."""
+class ReadItemResponse(BaseModel):
+    """An entry, fact or decision that the tool was handed out, as its person may read it now."""
 
     id: uuid.UUID
+    kind: ReadKind
     title: str
 
 
 class ToolReadingResponse(BaseModel):
-    """Entries that the tool was handed out at once: over the API, over MCP, or put into a request by the gateway."""
+    """What the tool was handed out at once: over the API, over MCP, or put into a request by the gateway."""
 
     at: datetime
     route: ReadRoute
-    entries: list[ReadEntry]
+    items: list[ReadItemResponse]
 
 
 class ToolCount(BaseModel):
@@ -47,8 +48,8 @@ class ToolCount(BaseModel):
 
 
 class ToolActivityPage(BaseModel):
-    """What a tool did, the latest first. `read`: the entries among the 200 items that it was handed out last, in 30
-    days, each at its last time by each route. `written`: what it wrote that is stored or waits; `next`
+    """What a tool did, the latest first. `read`: what it was handed out in 30 days, the last 200, each at its last
+    time by each route. `written`: what it wrote that is stored or waits; `next`
     is the cursor of its next page; null after the last."""
 
     tool: str
@@ -86,7 +87,7 @@ async def show_tool_activity(
         {
             "at": each.at,
             "route": each.route,
-            "entries": [{"id": entry.id, "title": entry.title} for entry in each.entries],
+            "items": [{"id": item.id, "kind": item.kind, "title": item.title} for item in each.items],
         }
         for each in found.read
     ]
