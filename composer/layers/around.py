@@ -15,7 +15,6 @@ from composer.layers.semantic import Retrieval, SearchQuery, Shown
 from composer.model import Item
 from composer.ports.clock import EARLIEST
 from composer.repositories.recall import Recall
-from composer.text.dates.periods import asked_periods
 from composer.visibility import Readable
 
 FIRST: Final = 10  # items that the short messages come behind
@@ -47,17 +46,18 @@ async def read(
     if not hits:
         return list(items)
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
-    near = await recall.around(readable, [uuid.UUID(hit.id) for hit in hits], EACH_SIDE, since, now, MAX_SHORT_BYTES)
+    around = [uuid.UUID(hit.id) for hit in hits]
+    near = await recall.around(readable, around, EACH_SIDE, since, now, MAX_SHORT_BYTES, SAME_TALK)
     known = {(message.namespace, message.external_id) for message in shown.messages}
     known.update(source for item in first for source in sources_of(item))
     agents = (*query.agents, *query.all_agents)
-    periods = asked_periods(query.text, now)
+    periods = query.times.periods(query.text, now)
     found: list[Item] = []
     for hit in hits:
         for item in near.get(uuid.UUID(hit.id), ()):
             new = known.isdisjoint(sources_of(item)) and not asks_agent(item, agents)
             in_time = not periods or any(start <= item.at < end for start, end in periods)
-            if new and in_time and abs(item.at - hit.at) <= SAME_TALK and readable.admits(item):
+            if new and in_time and readable.admits(item):
                 known.update(sources_of(item))
                 found.append(item)
     if not found:

@@ -13,8 +13,8 @@ from typing import Final
 
 from composer.model import Item
 from composer.repositories.recall import Candidate
-from composer.text.dates.named_days import asks_when, named_periods, says_when
-from composer.text.dates.periods import asked_periods
+from composer.text.dates.named_days import asks_when, says_when
+from composer.text.dates.question_times import QuestionTimes
 from composer.text.plain_questions import QUESTION_MARKS
 from composer.text.terms import terms
 
@@ -80,19 +80,21 @@ def rank(
     all_agents: Collection[str] = (),
     matching: Collection[str] = (),
     rooms: Collection[str] = (),
+    times: QuestionTimes | None = None,
 ) -> Iterator[Item]:
     """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
     names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
     people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
-    the question. `rooms` are the namespaces of the rooms that it names. What was asked of an agent comes after
+    the question. `rooms` are the namespaces of the rooms that it names,
+    `times` reads the times that it names. What was asked of an agent comes after
     everything else, unless the question is about what was asked: people ask again what was not answered.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
     asking = [asking_share(candidate.item.text) for candidate in relevant]
-    reasons = _reasons(relevant, asking, question, now, strategy, agents, rooms)
+    reasons = _reasons(relevant, asking, question, now, times or QuestionTimes(), strategy, agents, rooms)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
     if _ABOUT_QUESTIONS.search(question[:MAX_RANKED_CHARS]) is not None:
@@ -229,6 +231,7 @@ def _reasons(
     asking: Sequence[float],
     question: str,
     now: datetime,
+    times: QuestionTimes,
     strategy: str,
     agents: Collection[str],
     rooms: Collection[str],
@@ -243,8 +246,8 @@ def _reasons(
     together = _together(candidates, previous, following)
     session, positions = _session(candidates, match), _positions(candidates)
     asked_about = authors_named((candidate.item.author for candidate in candidates), question)
-    asks_time, named = asks_when(question), asked_periods(question, now)
-    beside = named_periods(question, now)
+    asks_time, named = asks_when(question), times.periods(question, now)
+    beside = times.near(question, now)
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in candidates):
         age_days = max((now - item.at).total_seconds(), 0.0) / 86_400

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -15,7 +15,7 @@ from composer.ports.clock import EARLIEST
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text import spelling
-from composer.text.dates.periods import asked_periods
+from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.vocabulary import Period
 from composer.text.plain_questions import Plain
 from composer.visibility import Readable
@@ -44,7 +44,7 @@ class SearchQuery:
     names of the agent that answers, `all_agents` those of every agent that people may have asked here. `rooms` are the
     namespaces of the rooms that the text names, as far as the viewer may read them from here, and `subject` is the text
     without their names: these say where, and not what about. `plain`: what it asks for without naming a subject.
-    `scale`: what the cosines of its vector say."""
+    `scale`: what the cosines of its vector say. `times` reads the times that its texts name."""
 
     text: str
     vector: Vectors | None
@@ -55,6 +55,7 @@ class SearchQuery:
     subject: str = ""
     plain: "plain.PlainQuestion | None" = None
     scale: Scale = MINILM_SCALE
+    times: QuestionTimes = field(default_factory=QuestionTimes, compare=False)
 
     @property
     def about(self) -> str:
@@ -108,6 +109,7 @@ async def read(
         all_agents=query.all_agents,
         matching=found.in_periods,
         rooms=query.rooms,
+        times=query.times,
     )
     distinct = without_duplicates(ranked, query.text if floor else "", (*query.agents, *query.all_agents))
     seen = {(message.namespace, message.external_id) for message in shown.messages}
@@ -124,7 +126,9 @@ async def read(
     by_subject = [*by_subject[: retrieval.top_k - len(missing)], *missing]
     brought = by_subject
     if newer:
-        brought = list(without_duplicates(with_newer(by_subject, found.candidates, query.about, seen)))
+        brought = with_newer(by_subject, found.candidates, query.about, seen)
+        if [item.id for item in brought] != [item.id for item in by_subject]:
+            brought = list(without_duplicates(brought))
     if not listed or (brought and query.plain is not None and query.plain.kind is Plain.ME):
         return brought  # "what do you know about me and the fair?" is about the fair
     return list(_distinct([*brought, *listed], query))
@@ -146,7 +150,7 @@ async def _listed(
     if query.rooms:
         readable = readable.within(query.rooms)
         asked = replace(asked, scope=readable)
-    periods = [(asked.since, now)] if asked.since else asked_periods(query.text, now)
+    periods = [(asked.since, now)] if asked.since else query.times.periods(query.text, now)
     spans = [(max(start, oldest), end) for start, end in periods] or [(oldest, now)]
     excluded = [] if asked.lists_what_is_shown else [*map(episode_id, shown.messages), *_ids(shown.summaries)]
     limit = retrieval.top_k * plain.TIMES_TOP_K
@@ -187,7 +191,7 @@ async def _candidates(
     most: int,
 ) -> _SearchResult:
     """Search in each period that the question names, and at any time unless a time is all that is asked for."""
-    periods = asked_periods(query.text, now) if floor else []
+    periods = query.times.periods(query.text, now) if floor else []
     only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
     in_rooms = readable.within(query.rooms) if query.rooms else readable
     excluded = [*map(episode_id, shown.messages), *_ids(shown.summaries)]
@@ -207,8 +211,10 @@ async def _candidates(
         meant = sorted({spelt.get(term, term) for term in terms} - {""})
         if meant != sorted(terms):
             found = await recall.search(scope, query.vector, meant, most, excluded, now, start, end, authors)
-        read = (each.on(query.scale) for each in found.candidates if readable.admits(each.item))
-        found = replace(found, candidates=list(read))
+        read = [each for each in found.candidates if readable.admits(each.item)]
+        if query.scale != MINILM_SCALE:
+            read = [each.on(query.scale) for each in read]
+        found = replace(found, candidates=read)
         if authors:
             said = [each for each in found.candidates if not each.item.by_agent and not each.only_newer]
             found = replace(found, candidates=said)

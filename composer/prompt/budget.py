@@ -4,7 +4,7 @@ Sections that change slowly come first, so that a provider's prompt cache can re
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -23,7 +23,7 @@ from composer.prompt.lines import (
     summary_line,
     view_line,
 )
-from composer.prompt.rendering import Draft, render, rules_for, system_text
+from composer.prompt.rendering import Draft, recall_block, render, rules_for, system_text
 from composer.prompt.sections import Prompt, PromptInput
 from composer.text.cleaning import shorten
 
@@ -68,8 +68,12 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
         m.id: cut(related_line(prompt_input.agent, m, namesakes), budget // VIEW_MESSAGE_DIVISOR, counter)
         for m, _ in draft.related
     }
-    _drop_until_it_fits(prompt_input, draft, budget, counter)
+    if not _seems_to_fit(draft, budget):
+        _drop_until_it_fits(prompt_input, draft, budget, counter)
     prompt = render(prompt_input, draft, counter)
+    if prompt.tokens > budget:
+        _drop_until_it_fits(prompt_input, draft, budget, counter)
+        prompt = render(prompt_input, draft, counter)
     while prompt.tokens > budget and _drop_one(draft):  # joined pieces can cost a token or two more than the pieces
         prompt = render(prompt_input, draft, counter)
     return replace(prompt, tokens=prompt.tokens + len(selection.shown) * IMAGE_TOKENS)
@@ -129,10 +133,10 @@ def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> i
     return persona + counter(rules_for(budget)) + 2 * FRAME + min(counter.lines(lines), budget // 2)
 
 
-def is_shown_whole(agent: Agent, message: Message) -> bool:
-    """Whether a message is sure to be shown whole in this agent's view. What is left out of it may be recalled."""
-    size = len(message.text) + sum(len(each.text) for each in message.attachments)
-    return size <= CHARS_SHOWN_PER_TOKEN * (budget_of(agent) // VIEW_MESSAGE_DIVISOR)
+def shown_whole(agent: Agent, messages: Iterable[Message]) -> list[Message]:
+    """The messages that are sure to be shown whole in this agent's view. What is left out of others may be recalled."""
+    most = CHARS_SHOWN_PER_TOKEN * (budget_of(agent) // VIEW_MESSAGE_DIVISOR)
+    return [each for each in messages if len(each.text) + sum(len(file.text) for file in each.attachments) <= most]
 
 
 def _select_images(prompt_input: PromptInput, budget: int) -> ImageSelection:
@@ -150,8 +154,9 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
     persona = prompt_input.agent.persona.strip()
     question = question_line(prompt_input.message, selection.shown, namesakes)
     rules = rules_for(budget)
-    context, room = prompt_input.context, budget - counter(rules) - FRAME
+    context, room = prompt_input.context, budget - counter.of_settings(rules) - FRAME
     message, notes = cut(question, int(budget * MAX_QUESTION_SHARE), counter), []
+    counter.of_settings(persona)
     if counter.exceeds(persona, room) or counter(persona) + counter(context) + counter(message) > room:
         if counter.exceeds(persona, room // 4):
             notes.append(
@@ -189,11 +194,18 @@ def _affordable_recall(
 ) -> tuple[list[Item], list[str]]:
     """Recall within its own budget, best first, and its lines. An item that is too long makes room for shorter ones
     after it; the best one is cut."""
-    left = prompt_input.recall_tokens
+    left, found = prompt_input.recall_tokens, prompt_input.recall
+
+    def line_of(item: Item, above: Sequence[Item]) -> str:
+        return recall_line(item, above, prompt_input.here, prompt_input.message.user_id, namesakes)
+
+    everything = [line_of(item, found[:n]) for n, item in enumerate(found)]
+    if sum(map(len, everything)) <= left * CHARS_SHOWN_PER_TOKEN and counter(recall_block(everything)) <= left:
+        return list(found), everything  # counted whole, as the prompt shows it
     chosen: list[Item] = []
     lines: list[str] = []
-    for item in prompt_input.recall:
-        line = recall_line(item, chosen, prompt_input.here, prompt_input.message.user_id, namesakes)
+    for item in found:
+        line = line_of(item, chosen)
         if not chosen and left >= MIN_BEST_TOKENS and counter.exceeds(line, left - 1):
             line = cut(line, left - 1, counter)
         if not counter.exceeds(line, left - 1):
@@ -228,6 +240,18 @@ def _fit_structured(prompt_input: PromptInput, draft: Draft, budget: int, counte
         draft.facts = [item for item in draft.facts if item.id in remaining]
         draft.landmarks = [item for item in draft.landmarks if item.id in remaining]
     draft.notes.append(f"Only {len(draft.facts) + len(draft.landmarks)} of {count} facts and landmarks fit at all.")
+
+
+def _seems_to_fit(draft: Draft, budget: int) -> bool:
+    """Whether all of a draft most likely fits, by its characters: then it is counted whole, and not line by line."""
+    texts = (system_text(draft), draft.context, draft.question, *draft.lines.values(), *draft.recall_lines)
+    items = [
+        *draft.facts,
+        *draft.landmarks,
+        *draft.summaries,
+        *([] if draft.compaction is None else [draft.compaction]),
+    ]
+    return sum(map(len, (*texts, *(item.text for item in items)))) <= budget * CHARS_SHOWN_PER_TOKEN
 
 
 def _drop_until_it_fits(prompt_input: PromptInput, draft: Draft, budget: int, counter: TokenCounter) -> None:

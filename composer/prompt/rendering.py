@@ -77,12 +77,18 @@ def _block(name: str, lines: Sequence[str]) -> str:
     return "\n".join((f"[{name}]", *lines)) if lines else ""
 
 
+def recall_block(lines: Sequence[str]) -> str:
+    """The section of what was recalled, with these lines."""
+    return _block("RECALL", lines)
+
+
 def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Prompt:
     """The prompt of the draft as it is now: the persona and the rules as the system message, what changes slowly, the
     view, and what belongs to this question.
 
     People's words are in user messages alone (the agent's own: assistant)."""
     agent = prompt_input.agent
+    counter.of_settings(system_text(draft))
     summaries = (*draft.summaries, *(() if draft.compaction is None else (draft.compaction,)))
     system = (sections.SYSTEM, system_text(draft), ())
     stable = [
@@ -93,7 +99,7 @@ def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Pr
     ]
     view = _chat_messages(agent, draft)
     related = _block("RELATED", [draft.lines[m.id] for m, _ in draft.related])
-    recall = _block("RECALL", draft.recall_lines[: len(draft.recall)])
+    recall = recall_block(draft.recall_lines[: len(draft.recall)])
     message = _block("MESSAGE", [draft.question])
     moving = [
         (sections.WORKING, "\n".join(m.content for m in view), tuple(_as_item(m) for m in draft.working)),

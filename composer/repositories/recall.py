@@ -5,7 +5,7 @@ import math
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.ports.database import Bits, Row, Statements, Vector
-from composer.ports.models import MINILM_SCALE, EmbeddingInput, Scale, Vectors
+from composer.ports.models import EmbeddingInput, Scale, Vectors
 from composer.repositories.compactions import Compaction, compaction_from_record
 from composer.repositories.messages import message_from_row
 from composer.repositories.readable import readable_parameters, recall_parameters
@@ -84,7 +84,7 @@ class Candidate:
 
     def on(self, scale: Scale) -> "Candidate":
         """This candidate with what the cosines of its embedder say instead of them."""
-        if scale == MINILM_SCALE or self.meaning is None:
+        if self.meaning is None:
             return self
         fit = scale.fit(self.meaning)
         likeness = scale.likeness(self.likeness - self.meaning) + fit if self.newer_than else self.likeness
@@ -234,10 +234,11 @@ class Recall:
         since: datetime,
         until: datetime,
         most_bytes: int | None = None,
+        within: timedelta | None = None,
     ) -> dict[uuid.UUID, list[Item]]:
         """For each of some messages that may be read, itself and at most `each` before and after it in its
-        conversation, oldest first, as episodes. None is before `since` or after `until`, or has more than `most_bytes`
-        in UTF-8, if given."""
+        conversation, oldest first, as episodes. None is before `since` or after `until`, or, if these are given, has
+        more than `most_bytes` in UTF-8 or is more than `within` away from it."""
         rows = await self._sql.fetch(
             "recall_around",
             **recall_parameters(readable),
@@ -246,6 +247,7 @@ class Recall:
             since=since,
             until=until,
             most_bytes=most_bytes,
+            within=within,
         )
         found: dict[uuid.UUID, list[Item]] = {}
         for row in rows:

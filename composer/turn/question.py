@@ -47,8 +47,7 @@ def text_to_embed(question: Message, participants: Participants) -> str:
 def text_naming_people(question: Message, agents: Sequence[Agent]) -> str:
     """The beginning of a question, in which names are looked for: mentions are as if they were typed, but those of
     `agents` are left out."""
-    everyone = [name for each in agents for name in (each.name, each.slug)]
-    return without_mentions(with_plain_mentions(asked_text(question)[:MAX_NAMING_CHARS], everyone))
+    return without_mentions(with_plain_mentions(asked_text(question)[:MAX_NAMING_CHARS], _names_of(agents)))
 
 
 def search_query(
@@ -64,8 +63,7 @@ def search_query(
     they outweigh what is asked. To mention somebody is to name them; mentions of agents are left out. `agents` are
     those of the tenant, `rooms` the namespaces of what the viewer may read here, by the names of rooms."""
     names = {question.author, *(message.author for message in recent)}
-    everyone = [name for each in agents for name in (each.name, each.slug)]
-    text = with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], everyone)
+    text = _searched_text(question, agents)
     named, subject = rooms_named(text, rooms)
     plain_text = without_mentions(subject)
     words = query_terms(plain_text, names | words_of_names(people, plain_text))
@@ -74,10 +72,23 @@ def search_query(
         vector,
         words,
         (agent.name, agent.slug),
-        everyone,
+        _names_of(agents),
         frozenset().union(*(rooms[name] for name in named)),
         embedding_text(subject),
     )
+
+
+def text_with_times(question: Message, agents: Sequence[Agent]) -> str:
+    """The text of a question in which times are looked for, as in its search query."""
+    return embedding_text(_searched_text(question, agents))
+
+
+def _searched_text(question: Message, agents: Sequence[Agent]) -> str:
+    return with_plain_mentions(asked_text(question)[:MAX_QUESTION_CHARS], _names_of(agents))
+
+
+def _names_of(agents: Sequence[Agent]) -> list[str]:
+    return [name for each in agents for name in (each.name, each.slug)]
 
 
 def asked_text(question: Message) -> str:

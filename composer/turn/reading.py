@@ -28,7 +28,7 @@ from composer.ports.memberships import NOWHERE, Presence
 from composer.ports.models import MeteredEmbedder, Tokenizer, UsageAccount, Vectors, WorkKind
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners, rooms_by_name, said_here
-from composer.prompt.budget import budget_of, is_shown_whole
+from composer.prompt.budget import budget_of, shown_whole
 from composer.prompt.sections import OPEN_REMINDER, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
@@ -41,8 +41,9 @@ from composer.summaries.compaction import (
     plan_compaction,
 )
 from composer.text.caches import OwnedCache
-from composer.text.dates.periods import asked_periods
+from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.repeats import Repeat
+from composer.text.dates.vocabulary import Period
 from composer.text.plain_questions import Plain, may_ask_what_was_said
 from composer.text.work import off_loop
 from composer.turn.context import context_section
@@ -55,6 +56,7 @@ from composer.turn.question import (
     speakers_of,
     text_naming_people,
     text_to_embed,
+    text_with_times,
 )
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
@@ -225,7 +227,9 @@ class Reader:
         conversation, common = snapshot.access.conversation, self._zone(request.tenant_id)
         now = question.at.astimezone(snapshot.access.zone or common)
         asked, names = asked_text(question), (request.agent.name, request.agent.slug)
-        periods = await off_loop(len(asked), partial(asked_periods, asked, now))  # "yesterday" is the asker's
+        times, agents = QuestionTimes(), self._agents(request.tenant_id)
+        asked_periods = partial(_asked_periods, times, question, agents, now)  # "yesterday" is the asker's
+        periods = await off_loop(len(asked), asked_periods)
         speakers, since = snapshot.speakers, None
         kind = await off_loop(len(asked), lambda: plain.kind_of(without_mentions(asked), names))
         with timed(timings, "episodic"):  # one round trip, which brings all that is known to be needed by now
@@ -249,11 +253,10 @@ class Reader:
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, periods, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            query = await self._query(request, snapshot, access, readable)
+            query = replace(await self._query(request, snapshot, access, readable), times=times)
             query = _as_plain(query, kind, access, readable, speakers, since, snapshot.people)
-            in_view = [*(message for message, _ in window.related), *view.messages]
-            in_view = [question, *(each for each in in_view if is_shown_whole(request.agent, each))]
-            shown = semantic.Shown(in_view, summaries)
+            in_view = (*(message for message, _ in window.related), *view.messages)
+            shown = semantic.Shown([question, *shown_whole(request.agent, in_view)], summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
             recall = await around.read(tx.recall, readable, query, recall, shown, retrieval, now)
             if kind is Plain.REMINDERS:
@@ -350,6 +353,11 @@ class Reader:
             logger.warning("embedder.unavailable", error=for_operator(error))
             return None
         return vector
+
+
+def _asked_periods(times: QuestionTimes, question: Message, agents: Sequence[Agent], now: datetime) -> Sequence[Period]:
+    """The periods that a question names."""
+    return times.periods(text_with_times(question, agents), now)
 
 
 def _talked_of(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:

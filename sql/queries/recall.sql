@@ -19,6 +19,7 @@
 -- newer one itself: of the rows after it among those nearest by signs, the best few by the sum of their similarities to
 -- it and to the question.
 -- `likeness` is this sum, for the statement `newer_than`; `only_newer` is true for what nothing else found.
+-- `rarities`, the weights of the terms, are in the first row alone.
 -- `matched` has a bit for each term that a row contains, the first term's the lowest.
 -- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
@@ -63,7 +64,7 @@ WITH excluded AS MATERIALIZED (
 ), nearest AS (
     SELECT id, part FROM (
         SELECT id, part, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude
-        FROM nearest_by_signs
+        FROM nearest_by_signs OFFSET 0
     ) AS nearest_by_signs
     ORDER BY 2 * bit_count(differs & (SELECT lower_bits FROM question))
              + 4 * bit_count(differs & (SELECT higher_bits FROM question))
@@ -272,7 +273,8 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
            AS of,
        candidates.only_newer, later.statement AS newer_than, later.likeness,
        neighbours.before, neighbours.after, replies.reply_to, candidates.matched,
-       (SELECT term_weights FROM weights) AS rarities, (SELECT items FROM scope) AS items
+       CASE WHEN row_number() OVER (ORDER BY r.id) = 1 THEN (SELECT term_weights FROM weights) END AS rarities,
+       (SELECT items FROM scope) AS items
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, namespace, visibility, user_id, vendors, at, chars,
@@ -362,7 +364,9 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at, NULL
        NULL::uuid AS before, NULL::uuid AS after, NULL::uuid[] AS reply_to, 0 AS matched
 FROM latest AS r
 LEFT JOIN LATERAL (
-    SELECT message_words(message.text, message.attachments) AS text, message.text AS said, message.author, message.external_id,
+    SELECT CASE WHEN message.attachments = '[]' THEN message.text
+                ELSE message_words(message.text, message.attachments) END AS text,
+           message.text AS said, message.author, message.external_id,
            message.attachments <> '[]' AND message_words(message.text, message.attachments) <> message.text AS with_files
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
@@ -385,9 +389,9 @@ ORDER BY u.id
 
 -- name: recall_around
 -- Get each of some recalled messages (`episode`) with the `each` messages before and after it in its conversation,
--- oldest first: those of at most `most_bytes` (NULL: all). Like those beside a hit of a search, they are indexed
--- messages that the viewer may read, and none is before `since` or after `until`. A message's text is followed by the
--- texts of its files and voice notes.
+-- oldest first: those of at most `most_bytes` and at most `within` before or after it (NULL: all). Like those beside a hit
+-- of a search, they are indexed messages that the viewer may read, and none is before `since` or after `until`. A
+-- message's text is followed by the texts of its files and voice notes; message_words() takes longer than all else here.
 WITH target AS MATERIALIZED (
     SELECT e.id, m.conversation_id, m.at, m.seq FROM episodes AS e
     JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
@@ -397,8 +401,7 @@ WITH target AS MATERIALIZED (
               :readers::uuid[], :vendor, :rooms::text[])
 )
 SELECT target.id AS episode, near.id, near.external_id,
-       message_words(near.text, near.attachments) AS text,
-       CASE WHEN message_words(near.text, near.attachments) <> near.text THEN length(near.text) END AS files_at,
+       told.text, CASE WHEN told.text <> near.text THEN length(near.text) END AS files_at,
        near.author, near.at, near.namespace, near.visibility, near.user_id,
        near.by_agent
 FROM target CROSS JOIN LATERAL (
@@ -409,7 +412,8 @@ FROM target CROSS JOIN LATERAL (
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
          AND message_id = earlier.id OFFSET 0) AS episode
      WHERE earlier.tenant_id = :tenant_id AND earlier.conversation_id = target.conversation_id
-           AND (earlier.at, earlier.seq) <= (target.at, target.seq) AND earlier.at >= :since
+           AND (earlier.at, earlier.seq) <= (target.at, target.seq)
+           AND earlier.at >= greatest(target.at - :within::interval, :since)
            AND earlier.namespace = ANY (:namespaces::text[])
            AND may_read(earlier.namespace, earlier.visibility, earlier.user_id, NULL, :pooled::text[],
                :visibilities::text[], :readers::uuid[], :vendor, :rooms::text[])
@@ -423,14 +427,19 @@ FROM target CROSS JOIN LATERAL (
      CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
          AND message_id = later.id OFFSET 0) AS episode
      WHERE later.tenant_id = :tenant_id AND later.conversation_id = target.conversation_id
-           AND (later.at, later.seq) > (target.at, target.seq) AND later.at <= :until
+           AND (later.at, later.seq) > (target.at, target.seq)
+           AND later.at <= least(target.at + :within::interval, :until)
            AND later.namespace = ANY (:namespaces::text[])
            AND may_read(later.namespace, later.visibility, later.user_id, NULL, :pooled::text[],
                :visibilities::text[], :readers::uuid[], :vendor, :rooms::text[])
      ORDER BY later.at, later.seq
      LIMIT :each::int)
 ) AS near
-WHERE :most_bytes::int IS NULL OR octet_length(message_words(near.text, near.attachments)) <= :most_bytes
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN near.attachments = '[]' THEN near.text ELSE message_words(near.text, near.attachments) END AS text
+    OFFSET 0
+) AS told
+WHERE :most_bytes::int IS NULL OR octet_length(told.text) <= :most_bytes
 ORDER BY near.at, near.seq, target.id
 
 -- name: recall_background

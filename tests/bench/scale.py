@@ -6,6 +6,7 @@ rooms are queried: by Nexus's compose (without embedding and model), by Mem0's s
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -93,6 +94,8 @@ async def measure(sizes: list[int], largest_hnsw: int) -> Report:
                 built[size] = time.monotonic() - started
                 _note(f"{size:,} rows: ready after {built[size]:.0f} s")
                 worlds.append((planted, mem0))
+            gc.collect()
+            gc.freeze()  # as `nexus run` does: else a question now and then pays for all that is loaded
             await _ask_all(worlds, results)
             sys.stderr.write("\n".join(_report(sizes, results, built, {}, "not measured yet").text) + "\n")
             await _ask_mem0(worlds, results, "mem0")

@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import log as ln
@@ -30,6 +30,8 @@ from composer.repositories.database import Transaction
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import Candidate, IndexEntry, episode_id_of
 from composer.settings import RetrievalSettings, Settings, TenantSettings
+from composer.text.dates import question_times
+from composer.text.dates.tongues import Told, told_in_english
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.receiver import Receiver, said
@@ -419,3 +421,37 @@ async def test_the_short_messages_around_each_of_several_messages(harness: AppHa
         hits[0]: ["short", "the hit", "brief", "far"],
         hits[1]: ["the hit", "brief", "far"],
     }
+
+
+async def test_another_talk_is_not_around_a_message(harness: AppHarness) -> None:
+    here = harness.workspace()
+    said = (("long before", 0), ("just before", 90), ("the hit", 59), ("just after", 59), ("long after", 90))
+    for n, (text, minutes) in enumerate(said):
+        harness.clock.tick(60 * minutes)
+        await harness.say("bob", text, room="general", id=f"a{n}")
+    id = room_id(here, "general")
+    room = Conversation(id, here.tenant_id, ConversationKind.ROOM, "g", room_namespace(id))
+    hit, now, hour = episode_id_of(message_id(id, "a2")), harness.clock.now(), timedelta(hours=1)
+    async with harness.app.database.transaction(here.tenant_id, "read") as tx:
+        who = readable(AccessContext(room, ALICE), [])
+        near = await tx.recall.around(who, [hit], 2, EARLIEST, now, within=hour)
+        everything = await tx.recall.around(who, [hit], 2, EARLIEST, now)
+    assert [item.text for item in near[hit]] == ["just before", "the hit", "just after"]
+    assert len(everything[hit]) == len(said)
+
+
+async def test_the_times_of_a_question_are_told_once_in_a_turn(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(80):
+        await harness.say("bob", f"the deploy number {n} was fine", room="general", id=f"b{n}")
+    told = list[str]()
+
+    def counted(text: str, *, ahead: bool) -> Iterator[Told]:
+        told.append(text)
+        return told_in_english(text, ahead=ahead)
+
+    monkeypatch.setattr(question_times, "told_in_english", counted)
+    prompt = (await harness.compose("alice", "@nexus which deploy was fine?", room="general")).prompt
+    assert any(section.name == "RECALL" for section in prompt.sections)
+    assert told == ["which deploy was fine?"]

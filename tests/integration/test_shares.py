@@ -38,7 +38,7 @@ ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 ANN, BOB, CAT = uuid.UUID(int=11), uuid.UUID(int=12), uuid.UUID(int=13)
 CONNECTIONS = 8
 READ_OF_QUESTIONS: Final = (
-    "composer.turn.reading.asked_periods",
+    "composer.turn.reading._asked_periods",
     "composer.turn.reading.plain.kind_of",
     "composer.turn.reading.search_query",
     "composer.entries.search.query_terms",

@@ -57,9 +57,8 @@ async def test_what_was_said_shortly_around_a_hit_stands_behind_the_ten_best() -
     assert (await texts(near))[10:] == ["Yes, on Tuesday.", "hit number 110", "hit number 111"]
 
 
-async def test_another_talk_and_what_may_not_be_read_or_an_agent_was_asked_is_left_out() -> None:
+async def test_what_may_not_be_read_or_an_agent_was_asked_is_left_out() -> None:
     near = [
-        said(1, "Yes, on Tuesday.", 700),
         said(2, "On Wednesday.", 90, room_namespace(BOB)),
         said(3, "@nexus what day is it?", 90),
     ]

@@ -41,6 +41,7 @@ CONSTANTS: Final = frozenset(
         "bot/web/pages/assets.py:assets",  # files of the program
         "bot/web/pages/rendering.py:_environment",
         "bot/web/pages/rendering.py:_languages",
+        "composer/prompt/counting.py:tokens_of_settings",  # our rules, and personas of the settings
         "composer/stores/database/typed_rows.py:_columns",  # the fields of dataclasses
         "composer/stores/embedded/service_account.py:binaries",
         "composer/stores/models/tokens.py:_tables",  # the tables, whose own caches erasing empties

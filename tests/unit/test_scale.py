@@ -50,7 +50,7 @@ async def test_the_scale_is_that_of_minilm_in_english() -> None:
     measured = calibration.scale(vectors[:, ::2], vectors[:, 1::2])
     for name in ("apart", "spread", "strange"):
         assert getattr(measured, name) == pytest.approx(getattr(MINILM_SCALE, name), abs=0.015)
-    assert candidate(0.123).on(MINILM_SCALE).meaning == 0.123
+    assert candidate(0.123).on(MINILM_SCALE).meaning == pytest.approx(0.123)
     assert MINILM_SCALE.likeness(0.123) == 0.123
 
 

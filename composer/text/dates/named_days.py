@@ -4,10 +4,11 @@ All times are aware. Days begin at midnight in the zone of the given time.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Final
 
-from composer.text.dates.tongues import told_in_english
+from composer.text.dates.tongues import Told, told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
@@ -66,7 +67,12 @@ def named_periods(question: str, now: datetime) -> list[Period]:
     June" is near it. A month without a year is the latest one that had begun by `now`. Dates that do not exist are
     left out.
     """
-    for told in told_in_english(question, ahead=False):
+    return days_near(told_in_english(question, ahead=False), now)
+
+
+def days_near(tellings: Iterable[Told], now: datetime) -> list[Period]:
+    """The days of the first telling of a question that names any."""
+    for told in tellings:
         found = _periods(told.text, now)
         if found:
             return found

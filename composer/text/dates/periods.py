@@ -6,11 +6,11 @@ those of the zone of the time that is given as now.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from composer.text.dates.tongues import told_in_english
+from composer.text.dates.tongues import Told, told_in_english
 from composer.text.dates.vocabulary import (
     DAY_MONTH,
     ISO_DAY,
@@ -73,7 +73,12 @@ def asked_periods(question: str, now: datetime) -> list[Period]:
     June" are one span. In no order, without repeats, without what lies after `now`, and at most MAX_PERIODS. The end is
     not included.
     """
-    for told in told_in_english(question[:MAX_CHARS_WITH_PERIODS], ahead=False):
+    return periods_of(told_in_english(question[:MAX_CHARS_WITH_PERIODS], ahead=False), now)
+
+
+def periods_of(tellings: Iterable[Told], now: datetime) -> list[Period]:
+    """The periods of the first telling of a question that names any."""
+    for told in tellings:
         found = _periods(" ".join(told.text.casefold().split()), now)
         if found:
             return found
