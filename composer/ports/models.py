@@ -155,6 +155,10 @@ class Tokenizer(Protocol):
         """Whether `count` is exact for this model; False for an estimate."""
         ...
 
+    def __hash__(self) -> int:
+        """Equal tokenizers count alike."""
+        ...
+
     def count(self, text: str) -> int:
         """Tokens in `text`. Spellings of special tokens count as ordinary text."""
         ...
