@@ -33,8 +33,7 @@ class Watched:
 
     def shows(self, watcher: Watcher, changes: Sequence[Change]) -> bool:
         """Whether one of the changes may be seen there."""
-        there = changes if self.of is None else [each for each in changes if each.place == str(self.of)]
-        return any(watcher.sees(self.page, change) for change in there)
+        return any(watcher.sees(self.page, change, self.of) for change in changes)
 
 
 async def changes_stream(

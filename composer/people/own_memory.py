@@ -19,7 +19,16 @@ from composer.people.readers import WhoReads, readers_of
 from composer.ports.memberships import Presence
 from composer.repositories.database import Transaction
 from composer.repositories.ordering import Order
-from composer.repositories.own_data import MORE, OwnFilter, OwnItem, OwnLabel, OwnPlace, OwnProject, OwnTrace
+from composer.repositories.own_data import (
+    MORE,
+    OwnFilter,
+    OwnItem,
+    OwnLabel,
+    OwnPlace,
+    OwnProject,
+    OwnTrace,
+    before_use,
+)
 from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.tool_reads import ToolRead
 from composer.text.cursors import cursor_of, read_cursor
@@ -32,9 +41,9 @@ TRASH: Final = "trash"
 NO_TOOLS: Final = frozenset({"", "extracted", "api", CONSOLE, DISCORD, SLACK, API})  # origins that are no tool's
 MAX_TRACES: Final = 50
 MAX_LABELS: Final = 200  # of a kind: tools, people, tags, places
-# The latest memories of an account, through which a page of a list looks and which are counted: of all 100,000 that
-# somebody may have, a list takes four times as long.
-MAX_READ: Final = 20_000
+# Through so many memories of an account a page of a list looks, and the latest so many are counted: of all 100,000 that
+# somebody may have, counting takes ten times as long.
+MAX_READ: Final = 10_000
 MAX_MAPPED: Final = 400  # of twice as many the points lie upon each other, and are more bytes than a page may load
 MAPPED_CHARS: Final = 120
 # Labels of what may be a memory and a landmark.
@@ -80,13 +89,12 @@ class OwnTotals:
 @dataclass(frozen=True, slots=True)
 class OwnItems:
     """A page of items. `next`: where the following page begins (None: there is none); a page before it holds few items,
-    or none, where few of the memories that it looks through fit, at `most` so many. `latest_alone`: there are earlier
-    memories than the latest `most`, which alone were put into this order. `totals`: if they were asked for."""
+    or none, where few of the memories that it looks through fit, at `most` so many. `totals`: if they were asked
+    for."""
 
     items: Sequence[PlacedItem]
     next: str | None
     most: int
-    latest_alone: bool
     totals: OwnTotals | None = None
 
 
@@ -149,24 +157,23 @@ async def own_items(
     with_totals: bool = False,
 ) -> OwnItems:
     """A page of the person's items, in the order that is wanted; `place` and `project` are as for `own_filter`;
-    `with_totals`: and how much they have. In the order in which they were created, a page looks through `MAX_READ`
-    memories of an account for what fits, and leaves the others to the next. Raises BadInput for a cursor that no page
-    gave."""
-    goes_on = wanted.order.by == "created"
-    after = None if cursor is None else read_cursor(cursor, wanted.order)
-    wanted = replace(wanted, after=after, most=MAX_READ if goes_on else wanted.most)
+    `with_totals`: and how much they have. A page looks through `MAX_READ` memories of an account for what fits, and
+    leaves the others to the next. Raises BadInput for a cursor that no page gave."""
+    after = None if cursor is None else read_cursor(cursor, wanted.order, before_use(wanted.order))
+    wanted = replace(wanted, after=after, most=MAX_READ)
     wanted, names = await _placed(tx, owned, wanted, now, presence, place, project)
     found = await tx.own_data.memory(owned, wanted, limit + 1, now)
     labels = await tx.own_data.labels(owned, MAX_LABELS, now, most=MAX_READ) if with_totals else ()
-    page, is_full = found[:limit], len(found) > limit
-    ends_at = (page[-1].sorted_at, page[-1].id) if is_full else None
-    read_to = None
-    if wanted.most is not None and not (goes_on and is_full) and (not with_totals or _has_more(labels)):
+    page, last = found[:limit], found[limit - 1] if len(found) > limit else None
+    ends = [] if last is None else [(last.sorted_at, last.id)]
+    if (last is None or not _is_read_before(last, wanted.order)) and (not with_totals or _has_more(labels)):
         read_to = await tx.own_data.read_to(owned, wanted)
-    if goes_on and read_to is not None:
-        ends_at = read_to
-        latest = wanted.order is Order.NEWEST
-        page = [item for item in page if ((item.at, item.id) >= ends_at if latest else (item.at, item.id) <= ends_at)]
+        ends += [] if read_to is None else [read_to]
+    latest = wanted.order.is_latest_first
+    ends_at = (max if latest else min)(ends, default=None)
+    if ends_at is not None:
+        placed = [((item.sorted_at, item.id), item) for item in page]
+        page = [item for at, item in placed if (at >= ends_at if latest else at <= ends_at)]
     places = sorted({*(item.namespace for item in page), *_labelled(labels)})
     if not names.keys() >= set(places):
         names = await _namespaces(tx, owned, places, presence)
@@ -174,9 +181,14 @@ async def own_items(
         [PlacedItem(item, names[item.namespace]) for item in page],
         None if ends_at is None else cursor_of(*ends_at, wanted.order),
         MAX_READ,
-        not goes_on and read_to is not None,
         _totals(labels, names) if with_totals else None,
     )
+
+
+def _is_read_before(last: OwnItem, order: Order) -> bool:
+    """Whether all memories that come before the last item of a page were looked through: where it is one itself."""
+    after_unused = order is Order.LONGEST_UNUSED and last.used_at is not None
+    return last.kind == "memory" and not last.pending and not after_unused
 
 
 async def own_totals(tx: Transaction, owned: Owned, now: datetime, presence: Presence) -> OwnTotals:
@@ -241,11 +253,10 @@ async def _placed(
     place: str | None,
     project: str | None,
 ) -> tuple[OwnFilter, Mapping[str, NamedPlace]]:
-    """The same, with the names of all places that were looked through: where what is wanted is looked for, and no
-    further."""
+    """The same, with the names of all places."""
     if place is None and project is None:
         return wanted, {}
-    names = await _namespaces(tx, owned, await tx.own_data.namespaces(owned, wanted, now), presence)
+    names = await _namespaces(tx, owned, await tx.own_data.namespaces(owned, now), presence)
     fitting = (
         namespace
         for namespace, named in names.items()

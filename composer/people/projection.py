@@ -19,7 +19,8 @@ STEPS: Final = 10
 def in_two_dimensions(vectors: Sequence[bytes]) -> list[tuple[float, float]]:
     """Where each of some vectors of one width lies, from 0 to 1 in both directions. The same vectors in the same order
     always give the same places."""
-    rows = np.stack([np.frombuffer(each, dtype=">f4", offset=HEADER) for each in vectors]).astype(np.float32)
+    numbers = b"".join(each[HEADER:] for each in vectors)
+    rows = np.frombuffer(numbers, dtype=">f4").reshape(len(vectors), -1).astype(np.float32)
     rows -= rows.mean(axis=0)
     axes = _axes(rows)
     # The largest number of each axis is positive, else signs are anybody's guess.
@@ -28,7 +29,7 @@ def in_two_dimensions(vectors: Sequence[bytes]) -> list[tuple[float, float]]:
     deviation = float(places.std(axis=0).max())
     places = places / deviation if deviation > ALIKE else np.zeros_like(places)  # one scale for both axes
     found = 0.5 + np.clip(places, -WIDEST, WIDEST) / (2 * WIDEST)
-    return [(round(float(x), DIGITS), round(float(y), DIGITS)) for x, y in found]
+    return [(x, y) for x, y in found.astype(np.float64).round(DIGITS).tolist()]
 
 
 def _axes(rows: Floats) -> Floats:

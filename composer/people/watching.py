@@ -1,6 +1,7 @@
 """What somebody's open pages show: whether a change may be told to them. Facts are gathered first, and each change is
 judged by them."""
 
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,12 +27,16 @@ class WatchedPage(StrEnum):
     TEAM = "team"
     TOOLS = "tools"
     ADMIN = "admin"
+    PEOPLE = "people"
 
 
 _ITEMS: Final = frozenset({"memories", "facts", "landmarks"})
-_FILED: Final = _ITEMS | {"summaries"}
+_MESSAGES: Final = "messages"
+_FILED: Final = _ITEMS | {"summaries", _MESSAGES}
 _WAITING: Final = "quarantine"
 _INVITES: Final = "invites"
+_OPENERS: Final = frozenset({"api_keys", "web_sessions", "openid_logins"})  # of somebody's memory
+_PLACES: Final = frozenset({"teams", "team_members", "projects", "project_members"})
 # The tables that a page shows something of.
 SHOWN: Final[Mapping[WatchedPage, frozenset[str]]] = {
     WatchedPage.MEMORY: _ITEMS | {_WAITING},
@@ -39,8 +44,9 @@ SHOWN: Final[Mapping[WatchedPage, frozenset[str]]] = {
     WatchedPage.ASK: frozenset({"conversations"}),
     WatchedPage.ROOMS: _FILED | {"conversations", "members", "projects", "project_members", _INVITES},
     WatchedPage.TEAM: _ITEMS | {"teams", "team_members", _INVITES},
-    WatchedPage.TOOLS: frozenset({"api_keys", "web_sessions", "openid_logins"}),
-    WatchedPage.ADMIN: frozenset({"users", "one_time_codes", "job_runs"}),
+    WatchedPage.TOOLS: _OPENERS,
+    WatchedPage.ADMIN: frozenset({"job_runs"}),
+    WatchedPage.PEOPLE: _OPENERS | _PLACES | {"users", "one_time_codes"},
 }
 
 
@@ -57,13 +63,14 @@ class Watcher:
     decided: Readable
     is_admin: bool
 
-    def sees(self, page: WatchedPage, change: Change) -> bool:
-        """Whether a page of theirs may show what has changed."""
-        if change.table not in SHOWN[page]:
+    def sees(self, page: WatchedPage, change: Change, of: uuid.UUID | None = None) -> bool:
+        """Whether a page of theirs may show what has changed. `of`: it shows one room, team or project alone; no other
+        page shows messages."""
+        if change.table not in SHOWN[page] or (change.place != str(of) if of else change.table == _MESSAGES):
             return False
         own = self.owned.admits(change.user_id)
         match page:
-            case WatchedPage.ADMIN:
+            case WatchedPage.ADMIN | WatchedPage.PEOPLE:
                 return self.is_admin
             case WatchedPage.WAITING:
                 return own or self._decides(change)

@@ -8,7 +8,7 @@ from typing import Any
 
 class Order(StrEnum):
     """By when things were created, updated, or last used in an answer to their reader (what never was counts as used
-    long ago); with `-` the latest first."""
+    before all that was); with `-` the latest first."""
 
     NEWEST = "-created"
     OLDEST = "created"
@@ -22,8 +22,13 @@ class Order(StrEnum):
         """Which time counts: created, updated or used."""
         return self.removeprefix("-")
 
+    @property
+    def is_latest_first(self) -> bool:
+        """Whether the latest come first."""
+        return self.startswith("-")
+
     def parameters(self, after: tuple[datetime, uuid.UUID] | None) -> dict[str, Any]:
         """Those of a statement that lists in this order, `after` the item of this time and id."""
         after_at, after_id = after or (None, None)
-        direction = 1 if self.startswith("-") else -1
+        direction = 1 if self.is_latest_first else -1
         return {"by": self.by, "direction": direction, "after_at": after_at, "after_id": after_id}

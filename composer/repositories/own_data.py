@@ -3,8 +3,8 @@
 import json
 import uuid
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
@@ -19,6 +19,7 @@ OWN_DATA_PAGE: Final = 1_000  # messages that are read at once
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
 LEAST_ID: Final = uuid.UUID(int=0)
+NEVER: Final = timedelta(days=200 * 365)  # before it was written something counts as used that never was
 WAITING: Final = "waiting"  # the shelf of what waits
 MORE: Final = "more"  # in place of a shelf or a label: not all memories were counted
 
@@ -112,7 +113,7 @@ class OwnFilter:
     """Which of a person's items to list: those of a `shelf`, written by `origins` and `authors`, filed in `namespaces`
     (of each, None: all), that have all of these `tags` and `words`, were written `since` a time and before (`until`)
     another one, and come `after` an item of this time and id. `most`: how many memories of an account are looked
-    through for them, the latest or, if the order is by when they were created, the first in it (None: all)."""
+    through for them, the first in the order, of which what was used at all is no part (None: all)."""
 
     shelf: str | None = None
     origins: tuple[str, ...] | None = None
@@ -192,22 +193,28 @@ class OwnData:
         return await self._sql.fetch_as(Count, "own_counts", user_ids=list(owned.users))
 
     async def memory(self, owned: Owned, wanted: OwnFilter, limit: int, now: datetime) -> list[OwnItem]:
-        """The person's current and pending items that are wanted, in the order that is: by when they were created,
-        what comes after `read_to` may be incomplete."""
+        """The person's current and pending items that are wanted, in the order that is; what comes after `read_to` may
+        be incomplete."""
         fitting = _fitting(owned, wanted, now)
-        if wanted.order is Order.NEWEST:  # as their index has them
-            found = await self._sql.fetch_as(OwnItem, "own_memory_newest", **fitting, limit=limit)
-        else:
-            order = wanted.order.parameters(wanted.after)
-            found = await self._sql.fetch_as(OwnItem, "own_memory_sorted", **fitting, **order, limit=limit)
+        if wanted.order.by == "used":
+            times = {"wanted_since": wanted.since or EARLIEST, "wanted_until": wanted.until or LATEST}
+            values = fitting | wanted.order.parameters(wanted.after) | times
+            found = await self._sql.fetch_as(OwnItem, "own_memory_used", **values, never=NEVER, limit=limit)
+        else:  # as their indexes have them
+            query = "own_memory_latest" if wanted.order.is_latest_first else "own_memory_earliest"
+            found = await self._sql.fetch_as(OwnItem, query, **fitting, limit=limit)
         return [item for item in found if owned.admits(item.user_id)]
 
     async def read_to(self, owned: Owned, wanted: OwnFilter) -> tuple[datetime, uuid.UUID] | None:
         """The time and the id of the memory up to which `memory` looked through `most`; None: through all."""
         row = await self._sql.fetch_one(
-            "own_memory_read_to", user_ids=list(owned.users), **_reach(wanted), most=wanted.most
+            "own_memory_read_to",
+            user_ids=list(owned.users),
+            **_reach(wanted),
+            most=wanted.most,
+            direction=1 if wanted.order.is_latest_first else -1,
         )
-        return None if row is None else (row["at"], row["id"])
+        return None if row is None else (row["at"] - before_use(wanted.order), row["id"])
 
     async def of_id(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
         """The person's items whose ids begin with some hexadecimal digits: current and pending ones, then those in the
@@ -226,16 +233,18 @@ class OwnData:
         )
         return [item for item in found if owned.admits(item.user_id)]
 
-    async def namespaces(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[str]:
-        """Where the person's current items are filed, of those through which `memory` looks."""
-        rows = await self._sql.fetch("own_memory_namespaces", **_rows(owned, wanted, now))
+    async def namespaces(self, owned: Owned, now: datetime) -> list[str]:
+        """Where the person's items are filed, also those that hold no more."""
+        rows = await self._sql.fetch(
+            "own_memory_namespaces", user_ids=list(owned.users), now=now, lifetime=PROPOSAL_LIFETIME, twins=False
+        )
         return [row["namespace"] for row in rows]
 
     async def labels(self, owned: Owned, limit: int, now: datetime, *, most: int) -> list[OwnLabel]:
         """How many items the person has with each label: of one kind of labels at most `limit`, those with most. Of the
         memories of an account the latest `most` are counted."""
         rows = _rows(owned, OwnFilter(most=most), now)
-        return await self._sql.fetch_as(OwnLabel, "own_memory_labels", **rows, limit=limit)
+        return await self._sql.fetch_as(OwnLabel, "own_memory_labels", **rows, limit=limit, direction=1)
 
     async def twins(self, owned: Owned, id: uuid.UUID) -> list[uuid.UUID]:
         """The landmarks of the person that one of their memories is listed for: a decision has the words of both."""
@@ -243,14 +252,14 @@ class OwnData:
         return [row["id"] for row in rows]
 
     async def times(self, owned: Owned, wanted: OwnFilter, now: datetime) -> list[OwnTimes]:
-        """How many of the wanted items were written when, the oldest first."""
-        return await self._sql.fetch_as(OwnTimes, "own_memory_times", **_fitting(owned, wanted, now))
+        """How many of the wanted items were written when, the oldest first; `most` are the latest."""
+        fitting = _fitting(owned, replace(wanted, order=Order.NEWEST), now)
+        return await self._sql.fetch_as(OwnTimes, "own_memory_times", **fitting, direction=1)
 
     async def vectors(self, owned: Owned, wanted: OwnFilter, limit: int, chars: int, now: datetime) -> list[OwnVector]:
         """The latest of the wanted items that have a vector, with the first `chars` characters of their texts."""
-        found = await self._sql.fetch_as(
-            OwnVector, "own_memory_vectors", **_fitting(owned, wanted, now), limit=limit, chars=chars
-        )
+        fitting = _fitting(owned, replace(wanted, order=Order.NEWEST), now)
+        found = await self._sql.fetch_as(OwnVector, "own_memory_vectors", **fitting, limit=limit, chars=chars)
         return [item for item in found if owned.admits(item.user_id)]
 
     async def traces(
@@ -326,18 +335,26 @@ class OwnData:
         return [row for row in rows if owned.admits(row["user_id"])]
 
 
+def before_use(order: Order) -> timedelta:
+    """How much earlier than it was written something counts as used that never was: not, in other orders."""
+    return NEVER if order.by == "used" else timedelta()
+
+
 def _reach(wanted: OwnFilter) -> dict[str, Any]:
-    """Between which times and ids the items are, of which no memory is read that comes before an item of `after`, and
-    whether their earliest are looked through first."""
+    """Between which times and ids the items are, and in which order their memories are read, none that comes before an
+    item of `after`."""
     since, until = (wanted.since or EARLIEST, LEAST_ID), (wanted.until or LATEST, LEAST_ID)
-    if wanted.after is not None and wanted.order is Order.NEWEST:
-        until = min(until, wanted.after)
-    if wanted.after is not None and wanted.order is Order.OLDEST:
-        since = max(since, wanted.after)
+    if wanted.after is not None and wanted.order.by != "updated":
+        at = wanted.after[0] + before_use(wanted.order), wanted.after[1]
+        since, until = (since, min(until, at)) if wanted.order.is_latest_first else (max(since, at), until)
+    first = LATEST if wanted.order.is_latest_first else EARLIEST
+    after_at, after_id = wanted.after or (first, LEAST_ID)
     return {
         **dict(zip(("since", "since_id", "until", "until_id"), since + until, strict=True)),
         "memories": wanted.shelf != WAITING,  # which no memory is on
-        "earliest": wanted.order is Order.OLDEST,
+        "by": wanted.order.by,
+        "after_at": after_at,
+        "after_id": after_id,
     }
 
 

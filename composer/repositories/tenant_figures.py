@@ -1,7 +1,7 @@
 """Figures of a whole tenant, for its admins: who its people are, and how much there is. Never what anything says."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
@@ -66,25 +66,32 @@ class TenantFigures:
         self._sql = statements
 
     async def people(
-        self, month: date, now: datetime, limit: int, after: tuple[datetime, uuid.UUID] | None
+        self,
+        month: date,
+        now: datetime,
+        limit: int,
+        after: tuple[datetime, uuid.UUID] | None,
+        *,
+        most: int | None = None,
     ) -> list[TenantPerson]:
-        """Some of the tenant's people who are named, in the order in which they became known, `after` one of them."""
+        """Some of the tenant's people who are named, in the order in which they became known, `after` one of them. Of
+        the entries of each at most so many (`most`, None: all) are counted."""
         return await self._sql.fetch_as(
             TenantPerson,
             "tenant_people",
             month=month,
             now=now,
             limit=limit,
+            most=most,
             after=None if after is None else after[0],
             after_id=None if after is None else after[1],
             nameless=NAMELESS,
         )
 
-    async def counts(self, now: datetime) -> Mapping[str, int]:
-        """How much there is of what, by the names in FIGURES."""
-        row = await self._sql.fetch_one("tenant_figures", now=now, nameless=NAMELESS)
-        assert row is not None
-        return {name: row[name] for name in FIGURES}
+    async def counts(self, now: datetime, names: Collection[str] = FIGURES) -> Mapping[str, int]:
+        """How much there is of what, by these names of FIGURES: no other is counted."""
+        rows = await self._sql.fetch("tenant_figures", now=now, nameless=NAMELESS, names=list(names))
+        return {row["name"]: row["count"] for row in rows}
 
     async def without_admin(self, limit: int) -> list[PlaceWithoutAdmin]:
         """The projects and teams that have no admin, or only some whose names were erased."""

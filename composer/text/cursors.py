@@ -3,10 +3,13 @@
 import base64
 import binascii
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from composer.errors import BadInput
-from composer.text.moments import moment_of
+from composer.text.moments import FIRST_YEAR, moment
+
+NOT_EARLIER: Final = timedelta()
 
 
 def cursor_of(at: datetime, id: uuid.UUID, order: str = "") -> str:
@@ -14,14 +17,17 @@ def cursor_of(at: datetime, id: uuid.UUID, order: str = "") -> str:
     return base64.urlsafe_b64encode(f"{at.isoformat()} {id} {order}".strip().encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, order: str = "") -> tuple[datetime, uuid.UUID]:
-    """The row that a cursor names. Raises BadInput, also for the cursor of a list of another order."""
+def read_cursor(cursor: str, order: str = "", earlier: timedelta = NOT_EARLIER) -> tuple[datetime, uuid.UUID]:
+    """The row that a cursor names. `earlier`: times of the list may be so much earlier than any moment. Raises
+    BadInput, also for the cursor of a list of another order."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
         at, id, *of = text.split(" ")
         if of != ([order] if order else []):
             raise ValueError(order)
-        return moment_of(at), uuid.UUID(id)
+        when = datetime.fromisoformat(at)
+        by = earlier if when.year < FIRST_YEAR else NOT_EARLIER
+        return moment(when + by) - by, uuid.UUID(id)
     except (ValueError, binascii.Error, BadInput):
         raise BadInput(
             "This cursor is not valid: send one that this list gave, or none to start at the beginning."

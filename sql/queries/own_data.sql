@@ -1,31 +1,33 @@
 -- name: own_counts
 -- Count what a person owns, by kind and by how it is filed. The answers are those to the person's questions.
-SELECT kind, namespace, visibility, count(*) AS count FROM (
-    SELECT 'message' AS kind, namespace, visibility FROM messages
+SELECT kind, namespace, visibility, sum(count)::bigint AS count FROM (
+    SELECT 'message' AS kind, namespace, visibility, 1 AS count FROM messages
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
     UNION ALL
-    SELECT 'file', namespace, visibility FROM messages CROSS JOIN LATERAL jsonb_array_elements(attachments)
+    SELECT 'file', namespace, visibility, 1 FROM messages CROSS JOIN LATERAL jsonb_array_elements(attachments)
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
     UNION ALL
-    SELECT 'memory', namespace, visibility FROM memories
+    SELECT 'memory', p.namespace, p.visibility, (
+        SELECT count(*) FROM memories AS m
+        WHERE m.tenant_id = :tenant_id AND m.user_id = p.user_id AND m.namespace = p.namespace AND m.visibility = p.visibility)
+    FROM ({{own_memory_places}}) AS p
+    UNION ALL
+    SELECT 'fact', namespace, visibility, 1 FROM facts
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
-    SELECT 'fact', namespace, visibility FROM facts
+    SELECT 'landmark', namespace, visibility, 1 FROM landmarks
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
-    SELECT 'landmark', namespace, visibility FROM landmarks
+    SELECT 'summary', namespace, visibility, 1 FROM summaries
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
-    SELECT 'summary', namespace, visibility FROM summaries
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-    UNION ALL
-    SELECT 'pending ' || kind, namespace, visibility FROM quarantine
+    SELECT 'pending ' || kind, namespace, visibility, 1 FROM quarantine
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
     UNION ALL
-    SELECT 'reminder', namespace, visibility FROM reminders
+    SELECT 'reminder', namespace, visibility, 1 FROM reminders
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
-    SELECT 'answer', q.namespace, q.visibility
+    SELECT 'answer', q.namespace, q.visibility, 1
     FROM messages AS q JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id
     WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
 ) AS owned

@@ -1,5 +1,6 @@
 """What a page costs: bytes as they are sent, requests and first paint of a browser that has nothing yet, and the CPU of
-the server and of the database's backends, for somebody with 1,000 entries and with 100,000."""
+the server and of the database's backends, for somebody with 1,000 entries and with 100,000; and how soon one sees there
+what another changes."""
 
 import asyncio
 import json
@@ -28,6 +29,7 @@ from composer.people.credentials.sign_in import make_login_link, sign_in
 from composer.repositories.ordering import Order
 from tests.bench.api import stored_person
 from tests.bench.cpu import Cpu
+from tests.bench.live_pages import Seen, TwoPeople, seen, two_people
 from tests.bench.report import Report, quantile
 from tests.bench.world import START, HashEmbedder, data_folder, opened, settled, stores
 from tests.deep.browser.conftest import CHROMIUM, NODE
@@ -39,6 +41,8 @@ REQUESTS: Final = 20  # of a page, whose CPU is taken
 QUICK_REQUESTS: Final = 3
 LOADS: Final = 5  # of a page in a browser that has nothing yet, of which the middle counts
 QUICK_LOADS: Final = 1
+CHANGES: Final = 60  # that another waits for
+QUICK_CHANGES: Final = 3
 PAGES: Final = (
     *("/ask", "/memory", "/memory?q=ba", "/memory?shelf=notes&tag=tag3", "/memory?place=your+entries"),
     *(f"/memory?sort={each}" for each in Order if each is not Order.NEWEST),
@@ -48,7 +52,7 @@ PAGES: Final = (
 ADMIN_PAGES: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/settings")
 AIM: Final = (
     "aims: at most 15 ms of the server's own CPU a page, 100 ms to its answer; at the first load 100 kB, and 300 ms to "
-    "the first paint"
+    "the first paint; what another changes within a second"
 )
 FIRST_PAINT: Final = """new Promise(found => new PerformanceObserver(list => {
     const first = list.getEntries().find(each => each.name === 'first-contentful-paint');
@@ -87,19 +91,30 @@ async def measure(quick: bool, note: Note) -> Report:
     """Open each page as somebody with few entries, and as somebody with many."""
     report = Report("pages")
     for size in QUICK_SIZES if quick else SIZES:
-        found = await _with_entries(size, QUICK_REQUESTS if quick else REQUESTS, QUICK_LOADS if quick else LOADS, note)
+        found, others = await _with_entries(size, quick, note)
         rows = [
             (path.partition("cursor=")[0], c.sent, c.server, c.with_database, c.took, c.requests, c.loaded, c.painted)
             for path, c in found.items()
         ]
         head = ("page", "bytes", "server ms", "with database", "p50 ms", "requests", "all bytes", "first paint ms")
         report.table(f"{size:,} entries", head, rows)
-        report.figures[str(size)] = {path: vars(cost) for path, cost in found.items()}
+        ways = {"told by the stream of the page": others.told, "shown in their browser": others.shown}
+        report.table(
+            "from a change by one, sent, to another who has the page open (a team's page)",
+            ("", "changes", "p50 ms", "p95 ms", "most ms"),
+            [
+                (way, len(took), *(quantile(took, share) for share in (0.5, 0.95, 1)))
+                for way, took in ways.items()
+                if took
+            ],
+        )
+        report.figures[str(size)] = {path: vars(cost) for path, cost in found.items()} | {"seen": vars(others)}
     report.text.append(AIM)
     return report
 
 
-async def _with_entries(size: int, requests: int, loads: int, note: Note) -> dict[str, PageCost]:
+async def _with_entries(size: int, quick: bool, note: Note) -> tuple[dict[str, PageCost], Seen]:
+    requests, loads = (QUICK_REQUESTS, QUICK_LOADS) if quick else (REQUESTS, LOADS)
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, "api", embedder=HashEmbedder()) as app:
             settings = app.settings.model_copy(update={"requests_per_minute": 1_000_000, "web_port": 0})
@@ -114,9 +129,11 @@ async def _with_entries(size: int, requests: int, loads: int, note: Note) -> dic
                 address = await open_port(settings, web_app(app, Metrics([]), {}, None), stack)
                 cpu = Cpu(url)
                 pages = dict.fromkeys((*PAGES, await _second_page(address, cookie)), cookie)
-                pages |= dict.fromkeys(ADMIN_PAGES, await _admin_cookie(app, person.reader.tenant_id))
+                admin = await _admin_cookie(app, person.reader.tenant_id)
+                pages |= dict.fromkeys(ADMIN_PAGES, admin)
                 costs = {path: await _cost(address, each, path, requests, cpu, note) for path, each in pages.items()}
-                return await _in_browser(f"http://{address}", pages, costs, loads, note)
+                two = await two_people(f"http://{address}", admin, cookie, QUICK_CHANGES if quick else CHANGES)
+                return await _in_browser(f"http://{address}", pages, costs, loads, two, note)
 
 
 async def _copied(url: str, times: int) -> None:
@@ -189,11 +206,11 @@ async def _cost(address: str, cookie: str, path: str, requests: int, cpu: Cpu, n
 
 
 async def _in_browser(
-    url: str, cookies: Mapping[str, str], costs: dict[str, PageCost], loads: int, note: Note
-) -> dict[str, PageCost]:
+    url: str, cookies: Mapping[str, str], costs: dict[str, PageCost], loads: int, two: TwoPeople, note: Note
+) -> tuple[dict[str, PageCost], Seen]:
     if CHROMIUM is None or not NODE.exists():
         note("there is no Chromium here, or no .node: make browser and make .node/.ready get them")
-        return costs
+        return costs, await seen(two, None)
     sys.path.append(str(NODE))
     from playwright.async_api import async_playwright  # noqa: PLC0415 - it is in .node, for deep tests alone
 
@@ -204,13 +221,21 @@ async def _in_browser(
             note(f"{path} in a browser")
             tries = [await _loaded(browser, url, cookies[path], path, costs[path]) for _ in range(loads)]
             costs[path] = replace(tries[0], painted=quantile([each.painted for each in tries], 0.5))
+        note("changes by another")
+        context = await _context(browser, url, two.reader)
+        others = await seen(two, await context.new_page())
         await browser.close()
-    return costs
+    return costs, others
+
+
+async def _context(browser: Any, url: str, cookie: str) -> Any:
+    context = await browser.new_context(viewport={"width": 1280, "height": 860})
+    await context.add_cookies([{"name": COOKIE_ON_LOCALHOST, "value": cookie, "url": url}])
+    return context
 
 
 async def _loaded(browser: Any, url: str, cookie: str, path: str, cost: PageCost) -> PageCost:
-    context = await browser.new_context(viewport={"width": 1280, "height": 860})
-    await context.add_cookies([{"name": COOKIE_ON_LOCALHOST, "value": cookie, "url": url}])
+    context = await _context(browser, url, cookie)
     tab, asked = await context.new_page(), list[str]()
     tab.on("request", lambda request: asked.append(request.url))
     await tab.goto(f"{url}{path}")

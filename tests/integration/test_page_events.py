@@ -18,7 +18,7 @@ from bot.web.event_stream import HEARTBEAT
 from bot.web.metrics import Metrics
 from bot.web.pages.events import RECONNECT
 from bot.web.watching import CHANGED_EVENT, LATER
-from composer.model import Trust
+from composer.model import TeamRole, Trust
 from composer.tasks.shares import Places
 from composer.visibility import Grants
 from tests.support.api import bearer, cookie_of, key_of, person
@@ -225,25 +225,80 @@ async def test_conversations_tools_and_admin_tell_those_whose_they_are(
         watching(alice, "tools") as tools,
         watching(bob, "tools") as his_tools,
         watching(bob, "admin") as admin,
+        watching(bob, "people") as people,
         watching(carol, "admin") as no_admin,
+        watching(carol, "people") as no_people,
     ):
         await made(alice, "/v1/chat", content="hello", session="plans")
         await asks.is_told()
         key = (await made(alice, "/v1/keys", vendor="claude"))["id"]
         await tools.is_told()
+        await people.is_told()
         await client.delete(f"/v1/keys/{key}", headers=OWN | alice._cookie())
         await tools.is_told()
+        await people.is_told()
         invited = (await made(alice, "/v1/admin/invitations", name="Dana"))["id"]
-        await admin.is_told()
+        await people.is_told()
         await client.delete(f"/v1/admin/invitations/{invited}", headers=OWN | alice._cookie())
-        await admin.is_told()
+        await people.is_told()
         user = await id_of(harness, "carol")
         await client.patch(f"/v1/admin/users/{user}", json={"disabled": True}, headers=OWN | alice._cookie())
-        await admin.is_told()
+        await people.is_told()
+        assert admin.changes == 0, "on its page stand jobs alone"
         harness.clock.tick(7.5)
         await schedule.run(harness.app, "trash", harness.app.clock.now())
         await admin.is_told()
-        assert (his_asks.changes, his_tools.changes, no_admin.changes) == (0, 0, 0)
+        assert (his_asks.changes, his_tools.changes, no_admin.changes, no_people.changes) == (0, 0, 0, 0)
+
+
+async def test_admins_see_places_lose_their_admin_and_get_one(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    for name in ("alice", "bob", "carol"):
+        await harness.say(name, "good morning", **ROOM)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.people.set_admin(uuid.UUID(await id_of(harness, "carol")), True)
+    alice, bob, carol = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
+    team = (await made(alice, "/v1/teams", name="Ops"))["id"]
+    await made(alice, f"/v1/teams/{team}/invites", user=await id_of(harness, "bob"))
+    await made(bob, f"/v1/teams/{team}/accept")
+    async with watching(carol, "people") as people, watching(bob, "people") as no_admin:
+        left = uuid.UUID(await id_of(harness, "alice"))
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            assert await tx.teams.set_role(uuid.UUID(team), left, TeamRole.MEMBER, left)
+        await people.is_told()
+        assert "Without an admin" in await carol.page("/admin/people")
+        user = await id_of(harness, "bob")
+        await client.put(f"/v1/admin/orphans/{team}/admin", json={"user": user}, headers=OWN | carol._cookie())
+        await people.is_told()
+        assert "Without an admin" not in await carol.page("/admin/people")
+        assert no_admin.changes == 0
+
+
+async def test_the_page_of_a_room_tells_what_is_said_there(harness: AppHarness, client: httpx2.AsyncClient) -> None:
+    vault: dict[str, Any] = {"room": "vault", "private": True}
+    for name in ("alice", "bob"):
+        await harness.say(name, "good morning", **vault)
+    await harness.say("alice", "good morning", thread="t1", **vault)
+    await harness.say("carol", "good morning", **ROOM)
+    await harness.say("bob", "good morning", **ROOM)
+    alice, bob, carol = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
+    rooms = {each["name"]: each["id"] for each in (await bob.get("/v1/rooms")).json()["items"]}
+    async with (
+        watching(bob, f"rooms&of={rooms['vault']}") as opened,
+        watching(bob, f"rooms&of={rooms['general']}") as another,
+        watching(bob, "rooms") as listed,
+        watching(carol, f"rooms&of={rooms['vault']}") as guessed,
+    ):
+        await harness.say("alice", "zqheron", id="said", **vault)
+        await opened.is_told()
+        await harness.change("said", "zqheron flies")
+        await opened.is_told()
+        await harness.say("alice", "zqheron again", thread="t1", **vault)
+        await opened.is_told()
+        await harness.change("said", None)
+        await opened.is_told()
+        await all_is_heard(alice)
+        assert (another.changes, guessed.changes) == (0, 0)
+        assert listed.changes == 0, "the list of rooms shows no message"
 
 
 async def test_a_run_of_the_schedule_tells_no_page(harness: AppHarness, client: httpx2.AsyncClient) -> None:
@@ -367,7 +422,8 @@ async def test_the_same_is_told_over_the_api_for_as_long_as_it_is_asked_for(
     for page in ("rooms", "team", "waiting"):
         assert (await asked(page, alice)).status_code == 403, "no key opens a room"
         assert (await asked(page, browser)).status_code == 200
-    assert (await asked("admin", browser)).status_code == 403
+    for page in ("admin", "people"):
+        assert (await asked(page, browser)).status_code == 403
     assert (await asked("memory", bearer(await key_of(harness, "alice", permissions=reader)))).status_code == 403
     assert (await asked("memory", bearer(await key_of(harness, "alice", "claude")))).status_code == 403
     assert (await asked("memory", alice, 601)).status_code == 422

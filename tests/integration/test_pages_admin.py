@@ -20,6 +20,7 @@ from bot.console.schedule import ServedJobs
 from bot.web import app as web
 from bot.web.app import web_app
 from bot.web.metrics import Metrics
+from bot.web.pages import admin_people
 from composer.errors import Refused
 from composer.ingest.chosen_settings import agent_over
 from composer.ingest.tenants import TenantDirectory, configured_agent
@@ -139,6 +140,20 @@ async def test_no_page_or_route_of_admins_shows_a_word_of_anybody(
     assert "bob" in pages[1]
     assert "joined a private room" in pages[2]
     assert "#<span" in pages[2], "public rooms have names"
+
+
+async def test_of_many_entries_of_somebody_the_first_are_counted(
+    harness: AppHarness, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = await root_of(harness, client)
+    for text in ("one", "two", "three"):
+        await Hub(harness).write("alice", text)
+    assert "3 entries" in await root.page("/admin/people")
+    monkeypatch.setattr(admin_people, "COUNTED_ENTRIES", 2)
+    bounded = await root.page("/admin/people")
+    assert ("at least 2 entries" in bounded, "3 entries" in bounded) == (True, False)
+    users = (await client.get("/v1/admin/users", headers=bearer(await key_of(harness, "root")))).json()["items"]
+    assert {each["name"]: each["entries"] for each in users}["alice"] == 3, "the API counts all"
 
 
 async def test_another_organisation_changes_nothing_of_a_page(harness: AppHarness, client: httpx2.AsyncClient) -> None:

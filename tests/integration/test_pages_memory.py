@@ -120,7 +120,6 @@ async def test_a_page_looks_through_so_many_memories_and_the_next_ones_find_the_
             expected = [text for text in whole if text in {f"zqlater {n}" for n in range(tag == "odd", 9, 2)}]
             assert (len(expected), (await walked(client, key, limit=limit, tag=tag))[0]) == (most, expected)
     assert await walked(client, key, q="zqdeploy") == (["zqdeploy on friday"], 4), "twelve memories, and the end"
-    assert (await walked(client, key, q="zqdeploy", sort="-updated"))[1] == 1, "other orders look through all"
     page, told = await alice.page("/memory?q=zqdeploy"), "None of the 4 memories that were looked through fits that."
     steps = 0
     while told in page:
@@ -134,7 +133,7 @@ async def test_a_page_looks_through_so_many_memories_and_the_next_ones_find_the_
     assert told in await alice.page("/memory/timeline?q=zqdeploy")
 
 
-async def test_pages_of_the_oldest_and_of_a_place_look_through_so_many_memories_too(
+async def test_pages_of_each_order_and_of_a_place_look_through_so_many_memories_too(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(harness, alice)
@@ -143,10 +142,17 @@ async def test_pages_of_the_oldest_and_of_a_place_look_through_so_many_memories_
             harness.clock.tick(60)
         await alice.press("/memory", text=f"zqlater {number}", tags="odd" if number % 2 else "even")
     key = bearer(await key_of(harness, "alice"))
+    first = _address(await alice.page("/memory?sort=created"), "zqdeploy")
+    harness.clock.tick(60)
+    await alice.press(f"{first}/edit", text="zqdeploy on monday", version="1")
     whole, _ = await walked(client, key, limit=100)
+    changed, _ = await walked(client, key, limit=100, sort="-updated")
+    assert (changed[0], changed[1:]) == (whole[-1], whole[:-1]), "what was written first was changed last"
     monkeypatch.setattr(own_memory, "MAX_READ", 3)
-    for limit in (2, 100):
-        for sort, expected in (("-created", whole), ("created", whole[::-1])):
+    orders = {"-created": whole, "created": whole[::-1], "-updated": changed, "updated": changed[::-1]}
+    for limit, sorts in ((2, ("created", "-updated")), (100, orders)):
+        for sort in sorts:
+            expected = orders[sort]
             asked = {"limit": limit, "sort": sort}
             assert (await walked(client, key, **asked))[0] == expected, asked
             odd = [text for text in expected if text in {f"zqlater {n}" for n in range(1, 6, 2)}]
@@ -251,23 +257,49 @@ async def test_the_list_is_sorted(harness: AppHarness, alice: Person) -> None:
     assert used.index("zqtea") < heading < used.index("zqday")
 
 
-async def test_the_latest_memories_alone_are_sorted_by_change_and_use(
-    harness: AppHarness, alice: Person, monkeypatch: pytest.MonkeyPatch
+async def test_what_was_used_stands_before_or_after_all_that_never_was(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown, told = await filled(harness, alice), "In this order stand your latest 2 memories."
+    """However long ago it was written, and over pages that look through few memories."""
+    shown = await filled(harness, alice)
     for query in ("?sort=-updated", "?sort=used", "?sort=created", ""):
         assert await shown.of(f"/memory{query}") == set(shown.words)
+    harness.clock.tick(60)
+    await harness.say("alice", "what about zqdeploy on friday?", dm="nexus")
+    for number in range(4):
+        harness.clock.tick(60)
+        await alice.press("/memory", text=f"zqlater {number}")
+    key = bearer(await key_of(harness, "alice"))
+    newest, _ = await walked(client, key, limit=100)
+    used, _ = await walked(client, key, limit=100, sort="-used")
+    first = used.index("zqlater 3")
+    assert "zqdeploy on friday" in used[:first]
+    assert used[first:] == [text for text in newest if text not in used[:first]], "what never was, newest first"
     monkeypatch.setattr(own_memory, "MAX_READ", 2)
-    for query in ("sort=-updated", "sort=updated", "sort=-used", "sort=used"):
-        for header in ({}, SCRIPT):
-            rows = (await alice.get(f"/memory?{query}", **header)).text
-            assert (told in rows, "zqtea" in rows, "zqclaude" in rows, "zqday" in rows) == (True, True, True, True)
-            assert ("zqdeploy" in rows, 'class="more"' in rows) == (False, False), query
-    oldest = await alice.page("/memory?sort=created")
-    assert (told in oldest, "zqdeploy" in oldest, "zqtea" in oldest, 'class="more"' in oldest) == (False, *[True] * 3)
-    assert "zqclaude" not in oldest
-    monkeypatch.setattr(own_memory, "MAX_READ", 4)
-    assert told.replace("2", "4") not in await alice.page("/memory?sort=-updated"), "there are three"
+    for limit in (1, 2, 3, 100):
+        assert (await walked(client, key, limit=limit, sort="-used"))[0] == used, limit
+        assert (await walked(client, key, limit=limit, sort="used"))[0] == used[::-1], limit
+    rows = (await alice.get("/memory?sort=used", **SCRIPT)).text
+    assert ("zqdeploy" in rows, 'class="more"' in rows) == (False, True)
+    assert "zqdeploy" in (await alice.get("/memory?sort=-used", **SCRIPT)).text
+
+
+async def test_a_page_that_old_facts_fill_leaves_out_no_memory_before_them(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        harness.clock.tick(60)
+        await harness.command("alice", f"/nexus fact set zqday{number} Friday --yes", **ROOM)
+    for number in range(5):
+        harness.clock.tick(60)
+        await alice.press("/memory", text=f"zqlater {number}")
+    key = bearer(await key_of(harness, "alice"))
+    whole, _ = await walked(client, key, limit=100)
+    assert len(whole) == 9
+    monkeypatch.setattr(own_memory, "MAX_READ", 2)
+    for limit in (3, 4, 5):
+        assert (await walked(client, key, limit=limit))[0] == whole, limit
+        assert (await walked(client, key, limit=limit, sort="created"))[0] == whole[::-1], limit
 
 
 async def test_the_timeline_counts_the_latest_memories_of_its_month(

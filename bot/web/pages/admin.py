@@ -24,6 +24,7 @@ from composer.usage.view import model_usage, usage_span
 ADMIN: Final = "/admin"
 SHOWN_BACKUPS: Final = 5
 SHOWN_CHANGES: Final = 8
+SHOWN_FIGURES: Final = ("people", "admins", "rooms", "messages", "answers_good", "answers_bad")
 READ_CHANGES: Final = 60  # of which those that are alike are shown as one
 SHOWN_DETAILS: Final = ("role", "receipt", "key", "keys")
 WEEK: Final = 7
@@ -40,7 +41,7 @@ async def show_admin(request: Request, nexus: Nexus, viewer: AdminSignedIn) -> R
     span = usage_span(None, None, today_of(viewer), MONTH)
     async with viewer.reading() as reading:
         found = await model_usage(reading.tx, Dimension.DAY, span, reading.owned, reading.presence, everyone=True)
-        counts = await reading.tx.tenant_figures.counts(viewer.call.now)
+        counts = await reading.tx.tenant_figures.counts(viewer.call.now, SHOWN_FIGURES)
         limited = [each for each in await limits(viewer, reading) if each.of == "tokens" and not each.kind]
     async with viewer.call.recording() as (tx, access):
         changes = await audit_page(tx, access, AuditFilter(), reading.presence, limit=READ_CHANGES, noted=False)

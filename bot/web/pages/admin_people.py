@@ -26,6 +26,7 @@ from composer.text.cursors import cursor_of, read_cursor
 
 PEOPLE: Final = f"{ADMIN}/people"
 SHOWN_PEOPLE: Final = 50
+COUNTED_ENTRIES: Final = 1_000  # of each person: whoever has more has at least these
 router = PageRouter(PEOPLE)
 
 
@@ -38,13 +39,12 @@ async def show_people(
     await call.app.operations.settle()
     month = call.app.operations.month(viewer.principal.tenant_id)
     async with viewer.reading() as reading:
-        found = await reading.tx.tenant_figures.people(month, call.now, SHOWN_PEOPLE + 1, after)
+        found = await reading.tx.tenant_figures.people(month, call.now, SHOWN_PEOPLE + 1, after, most=COUNTED_ENTRIES)
         without_admin = await orphans(reading.tx, reading.access)
     shown = found[:SHOWN_PEOPLE]
     following = cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > SHOWN_PEOPLE else None
-    return _shown(
-        request, viewer, "admin_people.html", reading.chrome, people=shown, next=following, orphans=without_admin
-    )
+    values = {"people": shown, "next": following, "orphans": without_admin, "counted": COUNTED_ENTRIES}
+    return _shown(request, viewer, "admin_people.html", reading.chrome, **values)
 
 
 @router.post("/orphans/{id}/admin")

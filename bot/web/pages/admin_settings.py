@@ -46,7 +46,7 @@ async def _shown(
     agents = app.directory.agents(who.tenant_id)
     async with viewer.reading() as reading:
         stored = await reading.tx.settings.all()
-        figures = await reading.tx.tenant_figures.counts(viewer.call.now)
+        figures = await reading.tx.tenant_figures.counts(viewer.call.now, ("pending",))
         left = {each.of: each for each in await limits(viewer, reading) if not each.kind and not each.agent}
     return page(
         request,

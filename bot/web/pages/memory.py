@@ -47,6 +47,8 @@ SHOWN_MONTHS: Final = 12
 PLACE_COLOURS: Final = 7  # the other places have one colour
 MAP_SIZE: Final = (940, 580)  # the width and the height of the plane on which points lie
 MAP_BORDER: Final = 30
+# An item on the map: its id, what is shown of it there, and where its middle is drawn, from the left and the top.
+Drawn = tuple[uuid.UUID, str, int, int]
 router = PageRouter(MEMORY)
 
 
@@ -76,15 +78,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An item on the map, and where its middle is drawn, from the left and the top. `group`: what has its colour;
-    `title`: what is shown of it on the map."""
+    """An item in the list beside the map. `group`: what has its colour."""
 
     id: uuid.UUID
     text: str
-    title: str
     group: str
-    x: int
-    y: int
 
 
 @router.get("")
@@ -151,18 +149,23 @@ async def show_map(
     counts = Counter(each.place.name if by_place else each.shelf for each in points)
     ranked = sorted(counts, key=lambda name: (-counts[name], name))
     groups = {name: str(min(n, PLACE_COLOURS)) if by_place else name for n, name in enumerate(ranked)}
+    of_points = [groups[each.place.name if by_place else each.shelf] for each in points]
+    drawn: dict[str, list[Drawn]] = {group: [] for group in sorted(groups.values())}
+    for group, each in zip(of_points, points, strict=True):
+        drawn[group].append(_drawn(each, few=few))
     values: dict[str, Any] = {
         "chrome": reading.chrome,
         "now": viewer.call.now,
         "wanted": wanted,
-        "points": [_point(each, groups[each.place.name if by_place else each.shelf], few=few) for each in points],
+        "points": [Point(each.id, each.text, of_points[n]) for n, each in enumerate(points[:LISTED_POINTS])],
+        "count": len(points),
+        "drawn": drawn,
         "few": few,
         "by_place": by_place,
         "groups": groups,
         "counts": counts,
         "named": {each.place.name: each.place for each in points},
         "most": MAX_MAPPED,
-        "listed": LISTED_POINTS,
     }
     return page(request, "memory_map.html", viewer.language, **values)
 
@@ -235,7 +238,7 @@ async def _list(viewer: Viewer, reading: Reading, wanted: WantedMemory, *, with_
     found = await own_items(
         reading.tx,
         reading.owned,
-        replace(wanted.filter(reading.chrome.zone), most=own_memory.MAX_READ),
+        wanted.filter(reading.chrome.zone),
         wanted.cursor,
         PAGE_ITEMS,
         now,
@@ -282,10 +285,10 @@ def _bar(day: date, counts: Any, most: int, since: date | None) -> Bar:
     return Bar(day, sum(counts.values()), since is None or day > since, parts)
 
 
-def _point(item: MappedItem, group: str, *, few: bool) -> Point:
+def _drawn(item: MappedItem, *, few: bool) -> Drawn:
     width, height = MAP_SIZE
     x, y = MAP_BORDER + width * item.x, MAP_BORDER + height * (1 - item.y)
-    return Point(item.id, item.text, item.text if few else shorten(item.text, TITLE_CHARS), group, round(x), round(y))
+    return item.id, item.text if few else shorten(item.text, TITLE_CHARS), round(x), round(y)
 
 
 def _first_of(month: str, today: date) -> date:

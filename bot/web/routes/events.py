@@ -36,11 +36,11 @@ async def watch_changes(
     of: Annotated[uuid.UUID | None, Query(description="Of one room, team or project alone.")] = None,
 ) -> Response:
     """An event `changed` as soon as something of it was written, moved or erased, without saying what: only where it
-    may be read. A key needs the permissions of an export, and for `admin` that of an admin; `waiting`, `rooms` and
-    `team` are for who is signed in in a browser."""
+    may be read; of what is said in a room with `of` alone. A key needs the permissions of an export, and for `admin`
+    and `people` that of an admin; `waiting`, `rooms` and `team` are for who is signed in in a browser."""
     for permission in ALL_OF_A_PERSON:
         call.principal.require(permission)
-    if page is WatchedPage.ADMIN:
+    if page in (WatchedPage.ADMIN, WatchedPage.PEOPLE):
         call.principal.require(KeyPermission.ADMIN)
     if page in (WatchedPage.WAITING, WatchedPage.ROOMS, WatchedPage.TEAM):
         require_signed_in(call)

@@ -80,7 +80,7 @@ class MemoryItem(BaseModel):
 
 class MemoryList(BaseModel):
     """Items in the order that was asked for. `next` is the cursor of the next page; null after the last. A page looks
-    through 20,000 memories: where few of them fit it has fewer items than were asked for, or none, and a `next`."""
+    through 10,000 memories: where few of them fit it has fewer items than were asked for, or none, and a `next`."""
 
     items: list[MemoryItem]
     next: str | None
@@ -95,8 +95,8 @@ class LabelCount(BaseModel):
 
 class MemoryLabels(BaseModel):
     """How many items are on each shelf, and of those on shelves how many each tool and person wrote, have each tag, and
-    are filed in each place and project. Of each kind the 200 with most. `at_least`: of a person with more than 20,000
-    memories the latest 20,000 are counted, so that there may be more with each label."""
+    are filed in each place and project. Of each kind the 200 with most. `at_least`: of a person with more than 10,000
+    memories the latest 10,000 are counted, so that there may be more with each label."""
 
     shelves: list[LabelCount]
     tools: list[LabelCount]

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from bot.script.places import incoming, place_of
+from bot.web.pages.admin import SHOWN_FIGURES
 from composer.model import user_id
 from composer.ports.database import Mode
 from composer.repositories.ordering import Order
@@ -119,6 +120,7 @@ async def test_a_reused_plan_gives_the_same_prompts(settings: Settings) -> None:
 
 
 FETCHED: Final = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'memories'"
+READ: Final = FETCHED.replace("idx_tup_fetch", "idx_tup_fetch + seq_tup_read")
 
 
 async def test_the_latest_of_a_persons_memories_are_read_without_the_others(settings: Settings) -> None:
@@ -128,11 +130,12 @@ async def test_the_latest_of_a_persons_memories_are_read_without_the_others(sett
         at = harness.workspace()
         own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
         await set_row_counts(settings, 50_000, *LARGE)
-        for wanted in (OwnFilter(), OwnFilter(words=("launch",), shelf="notes")):
+        in_order = [OwnFilter(order=order) for order in Order]
+        for wanted in (*in_order, OwnFilter(words=("launch",), shelf="notes")):
             async with harness.app.database.transaction(at.tenant_id, "read") as tx:
                 before = await connection_of(tx).fetchval(FETCHED)
                 assert len(await tx.own_data.memory(own, wanted, 5, harness.clock.now())) == 5
-                assert await connection_of(tx).fetchval(FETCHED) - before < 10
+                assert await connection_of(tx).fetchval(FETCHED) - before < 10, wanted
         nothing, now = OwnFilter(words=("zzz",), most=6), harness.clock.now()
         async with harness.app.database.transaction(at.tenant_id, "read") as tx:
             before = await connection_of(tx).fetchval(FETCHED)
@@ -146,9 +149,28 @@ async def test_the_latest_of_a_persons_memories_are_read_without_the_others(sett
             async with harness.app.database.transaction(at.tenant_id, "read") as tx:
                 before = await connection_of(tx).fetchval(FETCHED)
                 assert len(await tx.own_data.memory(own, some, 5, now)) == 5
-                assert len(await tx.own_data.namespaces(own, some, now)) == 1
+                assert len(await tx.own_data.namespaces(own, now)) == 1
                 assert [each.count for each in await tx.own_data.times(own, some, now)] == [6, 0]
                 assert await connection_of(tx).fetchval(FETCHED) - before < 30, order
+
+
+async def test_figures_for_admins_read_no_more_memories_than_they_show(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        for number in range(40):
+            await Hub(harness).write("alice", f"note {number} of the launch")
+        await set_row_counts(settings, 50_000, *LARGE)
+        now = harness.clock.now()
+        async with harness.app.database.transaction(harness.workspace().tenant_id, "read") as tx:
+            before = await connection_of(tx).fetchval(READ)
+            assert await tx.tenant_figures.counts(now, SHOWN_FIGURES) == {
+                "people": 1, "admins": 0, "rooms": 0, "messages": 0, "answers_good": 0, "answers_bad": 0,
+            }  # fmt: skip
+            assert await connection_of(tx).fetchval(READ) == before
+            bounded = await tx.tenant_figures.people(now.date(), now, 9, None, most=7)
+            assert [each.entries for each in bounded] == [7]
+            assert await connection_of(tx).fetchval(READ) - before <= 7
+            assert [each.entries for each in await tx.tenant_figures.people(now.date(), now, 9, None)] == [40]
+            assert (await tx.tenant_figures.counts(now))["memories"] == 40
 
 
 async def analysed_rows(settings: Settings) -> dict[str, float]:
