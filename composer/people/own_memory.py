@@ -330,19 +330,21 @@ async def _around(
 
 @dataclass(frozen=True, slots=True)
 class ForgetPreview:
-    """What forgetting an item erases with it: other items, by kind, answers of the person's own that are replaced by a
-    notice, and whether answers in other people's conversations may be, which are not counted for anybody."""
+    """What forgetting an item erases with it and its messages: other items, by kind, answers of the person's own that
+    are replaced by a notice, and whether answers in other people's conversations may be, which are not counted for
+    anybody."""
 
     made_of_it: Mapping[str, int]
     answers: Sequence[str]
     others: int
 
 
-async def forget_preview(tx: Transaction, owned: Owned, item: OwnItem) -> ForgetPreview:
-    """What would go with an item. As for a receipt, only answers in its own conversation and in the person's own count:
-    else it would tell how often others asked elsewhere."""
+async def forget_preview(tx: Transaction, owned: Owned, detail: ItemDetails) -> ForgetPreview:
+    """What would go with an item, and with the person's messages that it came from. As for a receipt, only answers in
+    its own conversation and in the person's own count: else it would tell how often others asked elsewhere."""
+    item = detail.item
     named = await _references(tx, owned, item)
-    reach = await find_reach(tx, [], named, None)
+    reach = await find_reach(tx, [each.id for each in detail.sources], named, None)
     made, answers, others = Counter[str](), list[str](), 0
     for kind, id in {*reach.found.items, *named}:
         if id != item.id:
@@ -359,12 +361,14 @@ async def forget_preview(tx: Transaction, owned: Owned, item: OwnItem) -> Forget
 
 
 async def forget_item(
-    tx: Transaction, owned: Owned, home: Path, item: OwnItem, now: datetime, *, key: bytes
+    tx: Transaction, owned: Owned, home: Path, detail: ItemDetails, now: datetime, *, key: bytes, messages: bool
 ) -> Receipt:
-    """Erase an item for good, with all that was made from it. `home` and `key` are as for `erase`. The caller gives the
-    receipt to `app.forgotten` after the commit."""
-    named = await _references(tx, owned, item)
-    return await erase(tx, home, [], named, now, None, key=key, exports_of=owned.users)
+    """Erase an item for good, with all that was made from it. `messages`: with the person's messages that it came from,
+    from which agents would answer on. `home` and `key` are as for `erase`. The caller gives the receipt to
+    `app.forgotten` after the commit."""
+    named = await _references(tx, owned, detail.item)
+    said = [each.id for each in detail.sources] if messages else []
+    return await erase(tx, home, said, named, now, None, key=key, exports_of=owned.users)
 
 
 async def _references(tx: Transaction, owned: Owned, item: OwnItem) -> Sequence[ItemRef]:

@@ -254,6 +254,27 @@ async def test_what_is_forgotten_is_shown_before_and_gone_after(
         assert await tx.erasure.receipt(receipt[1]) is not None
 
 
+@pytest.mark.parametrize("also", [True, False])
+async def test_a_memory_is_forgotten_with_the_message_that_it_came_from_if_its_person_wants(
+    harness: AppHarness, alice: Person, also: bool
+) -> None:
+    """The message was left, and the receipt said that nothing was: agents went on answering from it."""
+    await harness.say("alice", "I prefer the quiet heron room for meetings.", **DM)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    [address] = set(re.findall(r'href="(/memory/[0-9a-f-]{36})\?q=', await alice.page("/memory?q=heron")))
+    preview = await alice.page(f"{address}/forget")
+    assert "Your message:" in preview
+    assert 'name="messages" value="true" checked' in preview
+    gone = await alice.press(f"{address}/forget", **({"messages": "true"} if also else {}))
+    [command] = re.findall(r"<code>(/nexus forget item [0-9a-f-]+)</code>", gone.text) or [None]
+    assert (command is None) == also
+    assert ("heron" in str(await harness.compose("alice", "which room do I prefer?", **DM))) == (not also)
+    if command is not None:
+        await harness.command("alice", command, **DM)
+        await harness.command("alice", f"{command} --yes", **DM)
+        assert "heron" not in str(await harness.compose("alice", "which room do I prefer?", **DM))
+
+
 async def test_an_entry_is_edited_put_into_the_trash_and_restored(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person
 ) -> None:

@@ -399,7 +399,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /memory/empty": Row(of=trashed, form={"confirm": "1"}),
     "POST /memory/import": Row(form={"dry_run": "false"}, file="file"),
     "POST /memory/{id}/edit": Row(of=entry, form={"text": "zqforged"}),
-    "POST /memory/{id}/forget": Row(of=entry),
+    "POST /memory/{id}/forget": Row(of=entry, form={"messages": "true"}),
     "POST /memory/{id}/restore": Row(of=trashed),
     "POST /memory/{id}/share": Row(of=entry_and_team, form={"team": "<team>"}),
     "POST /memory/{id}/trash": Row(of=entry),

@@ -194,7 +194,7 @@ async def show_forgetting(request: Request, viewer: SignedIn, id: uuid.UUID) -> 
     """What forgetting an item erases with it, before it does."""
     async with viewer.reading() as reading:
         detail = await own_item(reading.tx, reading.owned, id, viewer.call.now, reading.presence)
-        preview = await forget_preview(reading.tx, reading.owned, detail.item)
+        preview = await forget_preview(reading.tx, reading.owned, detail)
         values: dict[str, Any] = {"chrome": reading.chrome, "detail": detail, "preview": preview}
     return shown(request, viewer, "memory_forget", values)
 

@@ -192,19 +192,23 @@ async def restore(viewer: SignedIn, id: uuid.UUID, csrf: Csrf) -> Response:
 
 
 @router.post("/{id}/forget")
-async def forget(request: Request, viewer: SignedIn, id: uuid.UUID, csrf: Csrf) -> Response:
-    """Erase an item for good, and show the receipt."""
+async def forget(
+    request: Request, viewer: SignedIn, id: uuid.UUID, csrf: Csrf, messages: Annotated[bool, Form()] = False
+) -> Response:
+    """Erase an item for good, `messages`: with those of one's own that it came from, and show the receipt."""
     viewer.require_form(csrf)
     app, now = viewer.call.app, viewer.call.now
     async with viewer.reading() as reading:
         chrome = reading.chrome
-        item = (await own_item(reading.tx, reading.owned, id, now, reading.presence)).item
+        detail = await own_item(reading.tx, reading.owned, id, now, reading.presence)
 
     async def erase(tx: Transaction, access: EntryAccess, key: bytes) -> Receipt:
-        return await forget_item(tx, visibility.owned_by_bearer(access), app.settings.home, item, now, key=key)
+        owned, home = visibility.owned_by_bearer(access), app.settings.home
+        return await forget_item(tx, owned, home, detail, now, key=key, messages=messages)
 
     receipt, _ = await viewer.call.erase(erase)
-    return shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt})
+    stay = () if messages else detail.sources
+    return shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt, "stay": stay})
 
 
 def _document(content: bytes) -> EntryDocument:
