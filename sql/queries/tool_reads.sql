@@ -1,11 +1,11 @@
 -- name: tool_reads_add
 -- Record what was handed out to tools, each item once for a tool and a route, with the latest time: nothing that was erased since,
--- and nothing of who has opted out, was erased (`nameless`), or has forgotten something since. Of a tool the latest `kept` stay.
+-- and nothing of who has opted out or was erased (`nameless`). Of a tool the latest `kept` stay.
 WITH new AS MATERIALIZED (
     SELECT n.* FROM unnest(:item_ids::uuid[], :user_ids::uuid[], :vendors::text[], :routes::text[], :times::timestamptz[])
          AS n (item_id, user_id, vendor, route, at)
     JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = n.user_id
-    WHERE NOT u.opted_out AND u.name <> :nameless AND coalesce(u.forgot_at < n.at, true)
+    WHERE NOT u.opted_out AND u.name <> :nameless
           AND NOT EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = n.item_id)
 ), older AS (
     DELETE FROM tool_reads AS r USING (SELECT DISTINCT user_id, vendor FROM new) AS tool
