@@ -65,11 +65,11 @@ async def say_filler(harness: AppHarness, count: int = 60, room: str = "general"
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
-# The summary's second excerpt of it does not show all of it.
+# A summary shows only its beginning.
 LONG = (
     "Before the offsite, and before anybody asks me again in the corridor or at lunch, here is how it stands. "
-    f"My pay is 91k since spring. {'The crane moves the containers of the harbour. ' * 4}"
-    "I earn ninety-one thousand zqsummarised, and that is all that I want to say about it for the rest of this year."
+    "I earn ninety-one thousand zqsummarised, and that is all that I want to say about it for the rest of this year. "
+    f"{'The crane moves the containers of the harbour. ' * 4}My pay is 91k since spring."
 )
 
 
@@ -173,7 +173,7 @@ async def test_an_answer_made_from_a_summary_goes_also_where_the_message_itself_
 ) -> None:
     await harness.say("alice", LONG, id="said", **ROOM)
     harness.clock.tick(30 * 3600)
-    model.says = ["2"]
+    model.says = ["1"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await say_filler(harness)
     question = "who could buy a boat by now?"
@@ -205,7 +205,7 @@ async def test_an_answer_that_repeats_a_large_summary_goes_also_where_the_messag
     await harness.say("alice", LONG, id="said", **ROOM)
     await say_filler(harness)
     harness.clock.tick(30 * 3600)
-    model.says = ["2"]
+    model.says = ["1"]
     assert (await schedule.run(harness.app, "day", harness.clock.now())).done
     await ask(harness, model, "bob", "which pizza is best?", "I say zqsummarised.")
     await harness.change("said", None)
