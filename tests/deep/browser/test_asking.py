@@ -73,3 +73,28 @@ async def test_why_an_answer_was_given_is_led_to_on_a_telephone(model: Model, wi
     await window.tab.wait_for_selector("#sources h2:focus")
     assert 0 <= await window.tab.evaluate(top) < SIZES[1][1] - 100
     assert window.faults == []
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} wide")
+async def test_who_reads_a_new_conversation_is_said_of_the_project_that_is_chosen(
+    harness: AppHarness, model: Model, windows: Windows, size: tuple[int, int]
+) -> None:
+    """By the list, by a link, and without scripts."""
+    await harness.command("alice", "/nexus project create launch", dm="nexus")
+    alone = ("Only you see this", "For you alone, you are answered")
+    chosen = ("In a project you are answered from what its rooms",)
+    for is_script in (True, False):
+        window = await windows.of("alice", size=size, scheme="dark", scripts=is_script)
+        await window.open("/ask")
+        assert [await window.tab.is_visible(f"text={each}") for each in alone] == [True, True]
+        assert not await window.tab.is_visible(".badge >> text=In a project")
+        await window.tab.select_option("select[name=project]", label="In project launch")
+        project = await window.tab.input_value("select[name=project]")
+        for _ in ("by the list", "by a link"):
+            assert [await window.tab.is_visible(f"text={each}") for each in alone] == [False, False]
+            assert await window.tab.is_visible(".badge >> text=In a project")
+            assert [await window.tab.is_visible(f"text={each}") for each in chosen] == [True]
+            await window.open(f"/ask?project={project}")
+        await window.tab.select_option("select[name=project]", value="")
+        assert [await window.tab.is_visible(f"text={each}") for each in alone] == [True, True]
+        assert window.faults == []
