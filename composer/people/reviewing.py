@@ -111,10 +111,10 @@ async def _waiting_items(tx: Transaction, access: EntryAccess, person: PersonInF
 async def count_waiting(
     tx: Transaction, access: EntryAccess, person: PersonInFrame, quarantine: Collection[Trust], now: datetime
 ) -> int:
-    """How much `waiting` lists."""
+    """How much `waiting` lists, and how many invitations to teams and projects the person has."""
     reviewable = visibility.decidable_items(access, person.rooms, person.trust, person.talks)
     decidable = waiting_readable(access, person, quarantine)
-    return await tx.quarantine.count(reviewable, decidable, now)
+    return await tx.quarantine.count(reviewable, decidable, access.users, now)
 
 
 async def decide(

@@ -40,7 +40,7 @@ _PLACES: Final = frozenset({"teams", "team_members", "projects", "project_member
 # The tables that a page shows something of.
 SHOWN: Final[Mapping[WatchedPage, frozenset[str]]] = {
     WatchedPage.MEMORY: _ITEMS | {_WAITING},
-    WatchedPage.WAITING: _ITEMS | {_WAITING},
+    WatchedPage.WAITING: _ITEMS | {_WAITING, _INVITES},
     WatchedPage.ASK: frozenset({"conversations"}),
     WatchedPage.ROOMS: _FILED | {"conversations", "members", "projects", "project_members", _INVITES},
     WatchedPage.TEAM: _ITEMS | {"teams", "team_members", _INVITES},

@@ -155,14 +155,15 @@ class Quarantine:
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
         return [item for item in items if reviewable.of(item.kind).admits(item)]
 
-    async def count(self, reviewable: Reviewable, decidable: Readable, at: datetime) -> int:
+    async def count(self, reviewable: Reviewable, decidable: Readable, users: Sequence[uuid.UUID], at: datetime) -> int:
         """How many items `find_pending` finds, together with the decisions that are proposed where somebody may accept
-        them (`decidable`)."""
+        them (`decidable`), and the open invitations of somebody (`users`) to teams and projects."""
         reviewed = {f"reviewed_{name}": value for name, value in _reviewable_parameters(reviewable).items()}
         found = await self._sql.fetch_value(
             "waiting_count",
             **readable_parameters(decidable),
             **reviewed,
+            user_ids=list(users),
             at=at,
             max_proposed=MAX_PROPOSED,
             lifetime=PROPOSAL_LIFETIME,

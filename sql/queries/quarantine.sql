@@ -40,8 +40,8 @@ WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[] || :others
 ORDER BY at, id
 
 -- name: waiting_count
--- Count what waits for somebody: the rows that `quarantine_pending` lists (`reviewed_…`), and the proposed landmarks that
--- `landmarks_readable` lists.
+-- Count what waits for somebody: the rows that `quarantine_pending` lists (`reviewed_…`), the proposed landmarks that
+-- `landmarks_readable` lists, and the open invitations of any of their users.
 SELECT (SELECT count(*) FROM quarantine
         WHERE tenant_id = :tenant_id AND state = 'pending'
               AND namespace = ANY (:reviewed_namespaces::text[] || :reviewed_others::text[])
@@ -55,6 +55,8 @@ SELECT (SELECT count(*) FROM quarantine
                       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
                           :readers::uuid[], :vendor)
                 GROUP BY namespace, visibility) AS of_places)
+       + (SELECT count(*) FROM invites
+          WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND expires_at > :at)
 
 -- name: quarantine_decide
 -- Approve or reject rows: those that are pending, or all of them, whatever was decided before. Their texts go.

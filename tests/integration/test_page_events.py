@@ -187,14 +187,22 @@ async def test_a_team_tells_its_members_and_of_invitations_its_admins(
         await harness.say(name, "good morning", **ROOM)
     alice, bob, carol = [Person(client, await cookie_of(harness, name)) for name in ("alice", "bob", "carol")]
     team = (await made(alice, "/v1/teams", name="Ops"))["id"]
-    async with watching(bob, "team") as his, watching(carol, "team") as hers, watching(alice, f"team&of={team}") as led:
+    async with (
+        watching(bob, "team") as his,
+        watching(bob, "waiting") as waits,
+        watching(carol, "team") as hers,
+        watching(alice, f"team&of={team}") as led,
+        watching(alice, "waiting") as of_hers,
+    ):
         await made(alice, f"/v1/teams/{team}/invites", user=await id_of(harness, "bob"))
         await his.is_told()
+        await waits.is_told()
         await led.is_told()
         await made(bob, f"/v1/teams/{team}/accept")
         await his.is_told()
+        await waits.is_told()
         await led.is_told()
-        assert hers.changes == 0
+        assert (hers.changes, of_hers.changes) == (0, 0)
         await all_is_heard(alice)
         async with watching(bob, "team") as again:
             await made(alice, f"/v1/teams/{team}/invites", user=await id_of(harness, "carol"))

@@ -13,6 +13,7 @@ from bot.script.places import incoming, place_of
 from composer.entries import listing
 from composer.model import Trust
 from composer.repositories.entries import EntryFilter
+from composer.repositories.invites import INVITE_LIFETIME
 from composer.visibility import Grants
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import OF_TOOL, Hub
@@ -92,6 +93,38 @@ async def test_every_page_says_how_much_waits(hub: Hub, client: httpx2.AsyncClie
     address, _ = decisions(await alice.page("/waiting"))
     await alice.press(f"{address}/reject")
     assert '<b class="count">1</b>' in await alice.page("/ask")
+
+
+async def test_who_is_invited_to_a_team_or_project_finds_it_here_and_accepts_or_declines(
+    hub: Hub, client: httpx2.AsyncClient, alice: Person
+) -> None:
+    await hub.harness.say("bob", "hello", **ROOM)
+    bob, mallory = [Person(client, await cookie_of(hub.harness, who)) for who in ("bob", "mallory")]
+    before = await mallory.page("/waiting")
+    await alice.page("/team")
+    team = (await alice.press("/team", name="Crew")).headers["location"].partition("?")[0]
+    [user] = re.findall(r'name="user" value="([0-9a-f-]{36})"', await alice.page(f"{team}?view=people&q=bob"))
+    for name in ("apollo", "zephyr"):
+        await hub.harness.command("alice", f"/nexus project create {name}", **DM)
+        await hub.harness.command("alice", f"/nexus project member add {name} bob read", **DM)
+    await alice.press(f"{team}/invites", user=user)
+    assert '<b class="count">3</b>' in await bob.page("/ask")
+    shown = await bob.page("/waiting")
+    assert "3 things wait for you." in shown
+    assert "alice invites you to the team Crew" in shown
+    of_apollo, _ = re.findall(r'action="(/projects/[0-9a-f-]{36})/accept"', shown)
+    assert (await bob.press(f"{of_apollo}/accept", role="read")).headers["location"] == of_apollo
+    assert (await bob.press(f"{team}/decline")).status_code == 303
+    shown = await bob.page("/waiting")
+    assert "1 thing waits for you." in shown
+    assert "project zephyr" in shown
+    assert "Crew" not in shown
+    assert "apollo" not in shown
+    assert '<b class="count">1</b>' in shown
+    assert await mallory.page("/waiting") == before
+    hub.harness.clock.tick(INVITE_LIFETIME.total_seconds())
+    bob = Person(client, await cookie_of(hub.harness, "bob"))
+    assert 'class="count"' not in await bob.page("/waiting"), "it is over"
 
 
 async def test_who_wrote_it_sees_it_and_takes_it_back_but_does_not_accept_it(

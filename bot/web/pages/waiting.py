@@ -1,5 +1,5 @@
 """`/waiting`: what tools and guests wrote and which decisions were found, for the person to accept, amend or reject,
-and what of theirs waits for somebody else."""
+what of theirs waits for somebody else, and who invites them to a team or project."""
 
 import uuid
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.decisions import DecisionAct
 from bot.web.pages.rendering import fact_value, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
+from composer.entries import teams
 from composer.errors import NotFound
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.memory.review import whole_text
@@ -87,6 +88,7 @@ async def show_waiting(
         talks = await tx.own_data.places(owned, (), ()) if of_talks or any(each.own for each in found) else []
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
+        invitations = await teams.invites(tx, reading.access, now)
         settled = await _settled(viewer, reading, done, kind, room, project)
     slugs = {each.id: each.slug for each in projects}
 
@@ -108,6 +110,7 @@ async def show_waiting(
         "now": now,
         "proposals": proposals,
         "decisions": waits.decisions,
+        "invitations": invitations,
         "talks": {each.landmark.id: named(each.landmark.namespace, talks, projects, owned.users) for each in of_talks},
         "zone": viewer.zone,
         "others": others,
