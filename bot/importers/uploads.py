@@ -457,7 +457,7 @@ class Uploads:
                     )
                     results.append(await load_export(self._app, own, survey, progress, run))
         self._app.indexer.due(tenant)
-        folder.write(_done(upload, results))
+        folder.write(_done(upload, results, chosen))
         folder.erase_file()
 
     async def _privacy(self, surveyed: SurveyedExport) -> dict[tuple[str, str], bool | None]:
@@ -576,14 +576,14 @@ def _note_error(folder: UploadFolder, sentence: str, home: Path) -> None:
         folder.erase_file()
 
 
-def _done(upload: UploadedFile, results: Sequence[ImportResult]) -> UploadedFile:
+def _done(upload: UploadedFile, results: Sequence[ImportResult], chosen: Collection[str]) -> UploadedFile:
     skipped = sum((each.skipped for each in results), Counter[str]())
     new, known = sum(each.new for each in results), sum(each.known for each in results)
     return replace(
         upload,
         state=UploadState.DONE,
         done=upload.total,
-        channels=(),
+        channels=tuple(each for each in upload.channels if each.id in chosen),
         new=new,
         known=known,
         skipped={reason: count for reason, count in skipped.items() if count},

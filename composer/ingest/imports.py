@@ -33,6 +33,11 @@ class FoundRun:
         return sum(part.messages for _, part in self.parts)
 
     @property
+    def indexed(self) -> int:
+        """How many of these can be recalled."""
+        return sum(part.indexed for _, part in self.parts)
+
+    @property
     def rooms(self) -> int:
         """In how many rooms they are."""
         return sum(part.rooms for _, part in self.parts)

@@ -57,9 +57,9 @@ class UploadedChannel:
 class UploadedFile:
     """An upload: whose it is, what is in it, and what became of it.
 
-    `channels` are those that can be imported. Of all others only how many there are is noted, never their names:
-    `private` ones, and those of which it is `unknown` who may view them. `skipped` counts the messages of an import
-    that were not stored, by the reason. `done` of `total` messages are read or stored.
+    `channels` are those that can be imported, and in the end those that were. Of all others only how many there are is
+    noted, never their names: `private` ones, and those of which it is `unknown` who may view them. `skipped` counts the
+    messages of an import that were not stored, by the reason. `done` of `total` messages are read or stored.
     """
 
     id: uuid.UUID

@@ -21,9 +21,9 @@ class ImportRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredImport:
-    """A run as it is listed: `messages` and `rooms` are what of it is stored now in this workspace. `ended_at` is None
-    for one that was interrupted, `undone_at` for one that was not undone. `brought`: something of it is stored, be it
-    a room or a person."""
+    """A run as it is listed: `messages` and `rooms` are what of it is stored now in this workspace, and `indexed` how
+    many of these messages can be recalled. `ended_at` is None for one that was interrupted, `undone_at` for one that
+    was not undone. `brought`: something of it is stored, be it a room or a person."""
 
     id: uuid.UUID
     platform: str
@@ -34,6 +34,7 @@ class StoredImport:
     undone_at: datetime | None
     uploaded_by: uuid.UUID | None
     messages: int
+    indexed: int
     rooms: int
     brought: bool
 

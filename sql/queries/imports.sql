@@ -13,10 +13,12 @@ UPDATE imports SET ended_at = CASE WHEN :undone::boolean THEN ended_at ELSE :now
 WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: imports_list
--- List the runs, newest first, with how many messages of each are still stored, in how many rooms. A thread counts as its
--- room; a DM as a room. `brought`: whether anything carries the id of the run, in any workspace of the tenant.
+-- List the runs, newest first, with how many messages of each are still stored, how many of these are indexed, and in how
+-- many rooms. A thread counts as its room; a DM as a room. `brought`: whether anything carries the id of the run, in any
+-- workspace of the tenant.
 SELECT i.id, i.platform, i.workspace, i.source, i.begun_at, i.ended_at, i.undone_at, i.uploaded_by,
-       count(m.id) AS messages, count(DISTINCT coalesce(c.room_id, c.id)) AS rooms,
+       count(m.id) AS messages, count(m.id) FILTER (WHERE m.indexed) AS indexed,
+       count(DISTINCT coalesce(c.room_id, c.id)) AS rooms,
        EXISTS (SELECT FROM messages AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
        OR EXISTS (SELECT FROM conversations AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)
        OR EXISTS (SELECT FROM members AS b WHERE b.tenant_id = i.tenant_id AND b.import_id = i.id)

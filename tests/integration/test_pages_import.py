@@ -94,6 +94,17 @@ async def test_a_file_is_dropped_looked_into_imported_and_undone(
     assert answer.status_code == 303
     shown = await settled(root)
     assert "<b>2</b> new messages" in shown
+    assert "Read so far: 0 of 2." in shown
+    assert "by whoever asks an agent there: #<bdi>general</bdi>" in re.sub(r"\s+", " ", shown)
+    assert "leads" not in shown
+    await harness.app.indexer.catch_up(slack(harness).tenant_id)
+    assert "All of it is read: answers know it now." in await root.page(IMPORT)
+    room = room_id(slack(harness), GENERAL)
+    assert f'href="/rooms/{room}"' not in await root.page(IMPORT), "root is not in it"
+    async with harness.app.database.transaction(slack(harness).tenant_id) as tx:
+        me = await person(harness, "root")
+        await tx.conversations.add_member(room, me.id, harness.clock.now())
+    assert f'href="/rooms/{room}"' in await root.page(IMPORT)
     assert [room for room, _ in await messages(harness)] == [GENERAL, GENERAL]
     assert "by <bdi>root</bdi> · 2 messages in 1 room" in re.sub(r"\s+", " ", shown)
     id = id_in(shown.partition('id="imports"')[2])

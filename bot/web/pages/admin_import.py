@@ -2,7 +2,7 @@
 and undoes that."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Final
 
@@ -16,9 +16,12 @@ from bot.web.pages.admin import ADMIN
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, AdminUploadRoute, PageRouter
 from bot.web.routes.admin_imports import uploaders
+from bot.web.state import WebState
+from composer.ingest.imports import FoundRun
 from composer.ingest.tenants import configured_prices
-from composer.ingest.uploads import UploadState
-from composer.model import SLACK
+from composer.ingest.uploads import UploadedChannel, UploadState
+from composer.model import SLACK, room_id
+from composer.people.rooms import joined_rooms
 
 IMPORT: Final = f"{ADMIN}/import"
 SAMPLE_SLACK: Final = "T0SAMPLE"  # of which the export is that the sample company offers
@@ -45,7 +48,9 @@ async def show_import_page(
     undoing = next((each.id for each in runs if str(each.id) == undone and each.undone_at is None), None)
     prices = configured_prices(nexus.app.settings)
     channels = () if upload is None else upload.channels
+    run_of_upload = next((run for run in runs if upload is not None and run.id == upload.run), None)
     async with viewer.reading() as reading:
+        joined = {each.room_id for each in await joined_rooms(reading.tx, reading.access, reading.presence)}
         names = await reading.tx.people.names(sorted({each for run in runs for each in uploaders(run)}))
     return page(
         request,
@@ -58,6 +63,8 @@ async def show_import_page(
         upload=upload,
         own=upload is not None and upload.by == user,
         at_work=upload is not None and upload.state in (UploadState.READING, UploadState.IMPORTING),
+        run_of_upload=run_of_upload,
+        own_rooms=_own_rooms(nexus, run_of_upload, channels, joined),
         undoing=undoing,
         is_busy=is_busy,
         runs=[(run, ", ".join(names[each] for each in uploaders(run) if each in names)) for run in runs],
@@ -67,6 +74,20 @@ async def show_import_page(
         whole=prices.format(sum((Decimal(str(each.cost or 0)) for each in channels), Decimal(0))),
         tokens=sum(each.tokens for each in channels),
     )
+
+
+def _own_rooms(
+    nexus: WebState, run: FoundRun | None, channels: Sequence[UploadedChannel], joined: Collection[uuid.UUID | None]
+) -> Mapping[str, uuid.UUID]:
+    """The rooms of the imported channels that the viewer is in, by the ids of the channels."""
+    if run is None:
+        return {}
+    platform, found = run.parts[0][1].platform, dict[str, uuid.UUID]()
+    for each in channels:
+        room = room_id(nexus.app.directory.workspace(platform, each.workspace), each.id)
+        if room in joined:
+            found[each.id] = room
+    return found
 
 
 @files.post("/file")
