@@ -123,10 +123,11 @@ class Readable:
 @dataclass(frozen=True, slots=True)
 class Reviewable:
     """What somebody may approve: of `memories`, which the pool of a project may hold, and of `others`: facts and
-    landmarks, which are never pooled."""
+    landmarks, which are never pooled. `own`: where they alone decide about what waits for being a member's own."""
 
     memories: Readable
     others: Readable
+    own: Readable | None = None
 
     @classmethod
     def alike(cls, readable: Readable) -> "Reviewable":
@@ -136,6 +137,10 @@ class Reviewable:
     def of(self, kind: str) -> Readable:
         """Where they may approve items of a kind."""
         return self.memories if kind == "memory" else self.others
+
+    def admits_own(self, row: Tagged) -> bool:
+        """Whether they decide about a row as its author."""
+        return self.own is not None and row.namespace in self.own.namespaces and row.user_id in self.own.readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,6 +563,7 @@ def reviewable(access: AccessContext, *, room_admin: bool) -> Reviewable:
     user. An admin of the project also reviews the project's namespace. A guest reviews nothing but their own DMs and
     sessions. Memories of a session in a project are read by the project, so its admins review them, from anywhere in
     the project, and not the session's user; unless that user may only read the project, which then reads nothing of it.
+    What waits of a member's own for them (composer/memory/quarantine.py) is decided by nobody else.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
@@ -577,7 +583,9 @@ def reviewable(access: AccessContext, *, room_admin: bool) -> Reviewable:
     memories, others = ([conversation.namespace, *namespaces] if each else namespaces for each in (own_memories, own))
     readers = _readers(access)
     return Reviewable(
-        _make_readable(conversation, memories, sessions, readers), _make_readable(conversation, others, (), readers)
+        _make_readable(conversation, memories, sessions, readers),
+        _make_readable(conversation, others, (), readers),
+        _make_readable(conversation, [conversation.namespace], (), access.linked_users(access.asker)),
     )
 
 
@@ -709,21 +717,23 @@ def decidable_items(
     if access.is_person and member:
         common += map(profile_namespace, access.users)
     memories, others, pooled = list(common), list(common), list[str]()
+    own = list(readable_rooms(access, rooms, trust).namespaces)
     for talk in talks if access.is_person else ():
         feeds, leads = _is_pooled(talk.member), member and talk.role is Role.ADMIN
         if talk.own:
             others.append(talk.member.namespace)
+            own.append(talk.member.namespace)
         if talk.own and (leads or not feeds):
             memories.append(talk.member.namespace)
         elif not talk.own and leads and feeds:
             pooled.append(talk.member.namespace)
     own_readers = access.users if access.is_person else ()
 
-    def made(own: Iterable[str], pool: Iterable[str]) -> Readable:
+    def made(places: Iterable[str], pool: Iterable[str]) -> Readable:
         visibilities, vendor = of_rooms.visibilities, of_rooms.vendor
-        return Readable(access.tenant_id, tuple(own), tuple(pool), visibilities, own_readers, vendor, _SEAL)
+        return Readable(access.tenant_id, tuple(places), tuple(pool), visibilities, own_readers, vendor, _SEAL)
 
-    return Reviewable(made(memories, pooled), made(others, ()))
+    return Reviewable(made(memories, pooled), made(others, ()), made(own, ()))
 
 
 def decidable_decisions(

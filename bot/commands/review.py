@@ -12,7 +12,7 @@ from bot.commands.days import named_day, with_dates
 from bot.commands.parameters import ParameterKind, UserReference
 from bot.commands.structured import short_id
 from composer import visibility
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import BadInput, NotFound
 from composer.memory import review
 from composer.memory.review import Contributions
 from composer.model import Trust
@@ -38,12 +38,9 @@ _SINCE: Final = parameters.day("since", "only what was written on this day or la
 
 
 async def _reviewable(tx: Transaction, call: Call) -> Reviewable:
-    """What the caller may review here. Raises Refused for whoever administers nothing here."""
+    """What the caller may review here."""
     facts, access = await call.judge(tx), await access_context(tx, call)
-    reviewable = visibility.reviewable(access, room_admin=facts.room_admin)
-    if not reviewable.others.namespaces:
-        raise Refused("Only an admin of this room, or of its project, may review what others wrote here: ask one.")
-    return reviewable
+    return visibility.reviewable(access, room_admin=facts.room_admin)
 
 
 async def _waiting(tx: Transaction, call: Call) -> list[PendingItem]:
@@ -187,10 +184,10 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "memory pending",
         (),
-        "List what guests and tools wrote here and waits for your approval",
+        "List what waits here for your approval",
         _pending,
         "memory pending",
-        act=Act.REVIEW,
+        act=Act.DECIDE,
     ),
     Command(
         "memory approve",
@@ -199,10 +196,10 @@ COMMANDS: Final[Sequence[Command]] = (
         _approve,
         "memory approve 1f0c9a2b",
         (CONFIRM,),
-        act=Act.REVIEW,
+        act=Act.DECIDE,
     ),
     Command(
-        "memory reject", (_ITEM,), "Erase something that waited", _reject, "memory reject 1f0c9a2b", act=Act.REVIEW
+        "memory reject", (_ITEM,), "Erase something that waited", _reject, "memory reject 1f0c9a2b", act=Act.DECIDE
     ),
     Command(
         "memory by",

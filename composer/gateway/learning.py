@@ -3,7 +3,8 @@
 A message is stored once its answer is whole, and read in the background, in batches of one person and tool
 (composer/memory/learner.py). Read are the user's own words alone: not what they quote or paste, not the answer, memory
 that was put in, results of functions or system texts. What is learnt is recalled by that tool alone, and never stands,
-until its person opens it to others: they have not asked for it to be stored.
+until its person opens it to others: they have not asked for it to be stored. What stands below the first line of what
+they said may be put there by the tool: it waits until its person approves it.
 """
 
 import uuid
@@ -107,9 +108,13 @@ class GatewaySource:
         room."""
         access = await access_for_writing(tx, tenant, scope.user, scope.vendor, GRANTS)
         wanted = access.settings.recall and not await tx.people.has_opted_out((scope.user,))
-        statements = [(each.statement.kind, each.statement.text) for each in found]
-        entries = _entries(access, await _name(tx, scope), statements, now) if wanted else []
-        entries = [each for each in entries if not await _is_known(tx, access, each, now)]
+        name = await _name(tx, scope)
+        made = _entries(access, name, found, now) if wanted else []
+        new = [each for each in made if not await _is_known(tx, access, each, now)]
+        held = {_content(each.statement.text) for each in found if each.statement.waits}
+        entries = [each for each in new if each.values.text not in held]
+        waiting = await _new(tx, access, [each for each in new if each.values.text in held])
+        await tx.quarantine.add([entry_index.pending_entry(each) for each in waiting])
         try:
             if entries:
                 await self._operations.require(tx, tenant, Operation.WRITES, len(entries))
@@ -148,10 +153,10 @@ def _message(owner: ExchangeOwner, name: str, exchange: GatewayExchange) -> Mess
     )
 
 
-def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], now: datetime) -> list[Entry]:
+def _entries(access: EntryAccess, name: str, found: Sequence[Finding], now: datetime) -> list[Entry]:
     tag, made = visibility.entry_tag(access), dict[uuid.UUID, Entry]()
-    for kind, text in found[:MAX_STATEMENTS]:
-        content = mask(clean_text(text)).strip()[:MAX_STATEMENT_CHARS].strip()
+    for kind, text in [(each.statement.kind, each.statement.text) for each in found[:MAX_STATEMENTS]]:
+        content = _content(text)
         if not content:
             continue
         known = kind if kind in ENTRY_KINDS else "fact"
@@ -166,6 +171,10 @@ def _entries(access: EntryAccess, name: str, found: Sequence[tuple[str, str]], n
         author = tool_name(name, access.vendor)
         made[id] = Entry(id, tag, check_entry(sent, now), author, access.vendor, Trust.TOOL, now, size=size)
     return list(made.values())
+
+
+def _content(text: str) -> str:
+    return mask(clean_text(text)).strip()[:MAX_STATEMENT_CHARS].strip()
 
 
 def _id(access: EntryAccess, content: str, forgotten: int = 0) -> uuid.UUID:

@@ -2,7 +2,8 @@
 
 What is learnt together is of one author (composer/memory/learner.py), so a model that obeys a message can put nothing
 into anybody else's mouth. Here is judged that it puts nothing new into the author's: most words of a statement, and
-every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled.
+every number of it, are theirs. A statement without that support is dropped; its messages stay, and are recalled. One
+that stands below the first lines of its messages waits for their author: it may be pasted, though nothing marks it.
 """
 
 import re
@@ -12,7 +13,8 @@ from itertools import chain
 from typing import Final
 
 from composer.model import Message
-from composer.text.own_words import own_words
+from composer.ports.extraction import ExtractedStatement
+from composer.text.own_words import by_place, own_words
 from composer.text.terms import MAX_INDEXED_CHARS, terms
 
 # Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
@@ -39,6 +41,20 @@ def is_supported(statement: str, messages: Sequence[Message]) -> bool:
     """Whether messages of one author say what a statement says."""
     names = set(terms(" ".join({message.author for message in messages})))
     return support(words_of(*(message.text for message in messages)), statement, names) >= MIN_SUPPORT
+
+
+def waiting(statements: Sequence[ExtractedStatement], messages: Sequence[Message]) -> list[ExtractedStatement]:
+    """Statements of one author's messages, each with whether it waits for them: what stands below the first lines has
+    at least as many words of it as these. Which of the messages state it, a model may say wrongly: all of them count.
+    """
+    firsts, rests = zip(*(by_place(message.text) for message in messages), strict=True)
+    names = set(terms(" ".join({message.author for message in messages})))
+    first, rest = words_of(*firsts), words_of(*rests)
+
+    def waits(text: str) -> bool:
+        return bool(rest) and support(rest, text, names) >= support(first, text, names)
+
+    return [replace(each, waits=waits(each.text)) for each in statements]
 
 
 def words_of(*texts: str) -> frozenset[str]:

@@ -79,7 +79,8 @@ class ConversationSource:
     async def store(
         self, tx: Transaction, tenant: uuid.UUID, scope: ExtractionScope, found: Sequence[Finding], now: datetime
     ) -> int:
-        """Store memories of the scope, unless its person has opted out; those of the quarantined wait for approval."""
+        """Store memories of the scope, unless its person has opted out; those of the quarantined wait for approval,
+        and those that stand below the first line of a message for their author."""
         if found and await tx.people.has_opted_out((scope.user,)):
             return 0
         memories = dict[uuid.UUID, NewMemory]()
@@ -121,6 +122,7 @@ def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message])
         sources=statement.sources,
         shown=tuple(message.id for message in messages),
         trust=first.trust,
+        waits=statement.waits,
     )
 
 

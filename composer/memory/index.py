@@ -173,6 +173,7 @@ def extracted_memories(message: Message) -> list[NewMemory]:
             at=message.at,
             sources=(message.id,),
             trust=message.trust,
+            waits=statement.waits,
         )
         for number, statement in enumerate(statements_by_pattern(message))
     ]
@@ -182,7 +183,8 @@ def statements_by_pattern(message: Message) -> list[ExtractedStatement]:
     """The statements that patterns find in a person's message."""
     if message.user_id is None or message.by_agent:
         return []
-    return [ExtractedStatement(each.kind, each.text, (message.id,)) for each in extract(message.text)]
+    found = extract(message.text)
+    return [ExtractedStatement(each.kind, each.text, (message.id,), waits=each.waits) for each in found]
 
 
 def episode_entries(message: Message) -> list[IndexEntry]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.rules import is_worth_storing
-from composer.text.own_words import own_words, without_quotations
+from composer.text.own_words import by_place, own_words, without_quotations
 from composer.text.terms import sentences
 
 MAX_PATTERN_STATEMENT_CHARS: Final = 500
@@ -134,10 +134,12 @@ _CODE = re.compile(r"`[^`\n]*`")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of a person about themselves or their team. `kind` is a key of the patterns."""
+    """A statement of a person about themselves or their team. `kind` is a key of the patterns. `waits`: it stands below
+    the first line, or behind a colon."""
 
     kind: str
     text: str
+    waits: bool = False
 
 
 def extract(text: str) -> list[Statement]:
@@ -145,9 +147,10 @@ def extract(text: str) -> list[Statement]:
 
     Skips questions, hypotheticals, reported speech, quotations and code, and decisions that are negated or still open.
     """
-    plain = _CODE.sub(" ", own_words(_ZERO_WIDTH.sub("", text)))
+    own = own_words(_ZERO_WIDTH.sub("", text))
+    first = set(sentences(_plain(by_place(own)[0])))
     found: dict[str, Statement] = {}
-    for sentence in sentences(without_quotations(plain)):
+    for sentence in sentences(_plain(own)):
         whole = " ".join(sentence.split())
         words = whole[:MAX_PATTERN_SENTENCE_CHARS]
         if is_question(whole) or (kind := _kind(words)) is None:
@@ -155,10 +158,15 @@ def extract(text: str) -> list[Statement]:
         if any(pattern.search(words) for pattern in (_HYPOTHETICAL, _REPORTED, _NEGATED)):
             continue
         if is_worth_storing(kind, words):
-            found.setdefault(words.casefold(), Statement(kind, words[:MAX_PATTERN_STATEMENT_CHARS]))
+            waits = sentence not in first
+            found.setdefault(words.casefold(), Statement(kind, words[:MAX_PATTERN_STATEMENT_CHARS], waits))
             if len(found) == MAX_PATTERN_STATEMENTS:
                 break
     return list(found.values())
+
+
+def _plain(own: str) -> str:
+    return without_quotations(_CODE.sub(" ", own))
 
 
 def is_question(sentence: str) -> bool:

@@ -1,4 +1,5 @@
-"""Quarantine: what the untrusted write, or cause to be extracted, waits until somebody approves it.
+"""Quarantine: what the untrusted write, or cause to be extracted, waits until somebody approves it; and what may not be
+its author's own, by where it stands in a message, until they do.
 
 A waiting item is in a table of its own. It is neither recalled nor shown to the extractor, and it changes no count, no
 score, no merging and no deduplication: for everybody but who may approve it, it does not exist.
@@ -21,13 +22,13 @@ async def admitted(tx: Transaction, memories: Sequence[NewMemory], quarantined: 
     """Those of the extracted memories that may be stored now. The others are put in quarantine, unless they were
     rejected."""
     states = await tx.quarantine.states([memory.id for memory in memories])
-    untrusted = [memory for memory in memories if memory.trust in quarantined and memory.id not in states]
-    if untrusted:
-        known = await tx.memories.find_known_ids([memory.id for memory in untrusted])
-        untrusted = [memory for memory in untrusted if memory.id not in known]
-        worth = [memory for memory in untrusted if is_worth_storing(memory.kind, memory.text)]
+    held = [each for each in memories if (each.trust in quarantined or each.waits) and each.id not in states]
+    if held:
+        known = await tx.memories.find_known_ids([memory.id for memory in held])
+        held = [memory for memory in held if memory.id not in known]
+        worth = [memory for memory in held if is_worth_storing(memory.kind, memory.text)]
         await tx.quarantine.add([pending_memory(memory) for memory in worth])
-    waiting = {memory.id for memory in untrusted}
+    waiting = {memory.id for memory in held}
     return [
         memory
         for memory in memories

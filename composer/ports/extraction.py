@@ -13,12 +13,13 @@ from composer.ports.models import Vectors
 @dataclass(frozen=True, slots=True)
 class ExtractedStatement:
     """A statement that was extracted. `sources` are its messages; `built_on` are the memories that the extractor
-    received and used for it."""
+    received and used for it. `waits`: by its place in them it may be somebody else's, so their author decides."""
 
     kind: str
     text: str
     sources: tuple[uuid.UUID, ...]
     built_on: tuple[uuid.UUID, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

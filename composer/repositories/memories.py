@@ -19,7 +19,7 @@ class NewMemory:
     """A statement to remember, and the messages that it came from.
 
     `sources` are those that state it; `shown` are others that whoever extracted it was shown with them, and that it may
-    have come from as well.
+    have come from as well. `waits`: it is stored once its author has approved it.
     """
 
     id: uuid.UUID
@@ -35,6 +35,7 @@ class NewMemory:
     expires_at: datetime | None = None
     shown: tuple[uuid.UUID, ...] = ()
     trust: Trust = Trust.MEMBER
+    waits: bool = False
 
     @property
     def lineage(self) -> tuple[tuple[str, uuid.UUID], ...]:

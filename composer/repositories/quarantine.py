@@ -153,7 +153,7 @@ class Quarantine:
             "quarantine_pending", **_reviewable_parameters(reviewable), author=author, since=since
         )
         items = [replace(_item(row, row["item_id"], row["origin"]), row=row["id"]) for row in rows]
-        return [item for item in items if reviewable.of(item.kind).admits(item)]
+        return [item for item in items if _is_decided_by(reviewable, item)]
 
     async def count(self, reviewable: Reviewable, decidable: Readable, users: Sequence[uuid.UUID], at: datetime) -> int:
         """How many items `find_pending` finds, together with the decisions that are proposed where somebody may accept
@@ -198,9 +198,21 @@ class Quarantine:
 
 
 def _reviewable_parameters(reviewable: Reviewable) -> dict[str, Any]:
-    """The parameters by which a query reads what may be approved: of memories as any readable rows, and where the
-    `others` are."""
-    return {**readable_parameters(reviewable.memories), "others": list(reviewable.others.namespaces)}
+    """The parameters by which a query reads what may be approved: of memories as any readable rows, where the `others`
+    are, and where its `authors` decide about their `own`."""
+    own = reviewable.own
+    return {
+        **readable_parameters(reviewable.memories),
+        "others": list(reviewable.others.namespaces),
+        "own": [] if own is None else list(own.namespaces),
+        "authors": [] if own is None else list(own.readers),
+    }
+
+
+def _is_decided_by(reviewable: Reviewable, item: PendingItem) -> bool:
+    if item.trust is Trust.MEMBER:
+        return reviewable.admits_own(item)
+    return reviewable.of(item.kind).admits(item)
 
 
 def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:

@@ -62,6 +62,7 @@ class Act(StrEnum):
     OPEN_ROOMS = "let one's DMs read the rooms that one is in"
     SET_RECORDING = "set what is stored of a room"
     SET_FOLLOW_UPS = "set whether follow-ups in a room need a mention"
+    DECIDE = "approve or reject what waits here for oneself"
     REVIEW = "approve and take back what others wrote here"
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
@@ -389,6 +390,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.SET_FOLLOW_UPS: Rule((_room_admin("Only an admin of {place} may set when I answer in its threads: ask one."),)),
     Act.SET_DIGEST: Rule((_room_admin("Only an admin of {place} may set its digest: ask one."),)),
+    Act.DECIDE: Rule((PARTICIPANT,)),
     Act.REVIEW: Rule(
         (
             AnyOf(

@@ -1,9 +1,9 @@
 """Where in a text a mail or a chat begins that was copied into it. Pure, in linear time.
 
 It is told by the forms that mail and chat programs give what they copy, in any language: a block of `Word: value`
-lines, a line with a date or an address that ends with a colon, lines with a name and a time of day, a greeting and a
-name around a letter; and by what such programs call sender, addressee and subject, and say of who wrote. All that
-stands below belongs to the copy: what somebody else wrote there can end it in no way.
+lines, a line with a date or an address that ends with a colon, lines with a name and a time of day; and by what such
+programs call sender, addressee and subject. All that stands below belongs to the copy: what somebody else wrote there
+can end it in no way. What is copied in other forms is told by its place (`by_place` in composer/text/own_words.py).
 """
 
 import re
@@ -15,8 +15,6 @@ MIN_HEADERS: Final = 2  # of a mail, above an empty line: with an address or a t
 MIN_SURE_HEADERS: Final = 3  # with an address or a time, whatever stands below
 MIN_BARE_HEADERS: Final = 4  # without either
 MIN_MAIL_LABELS: Final = 2  # of the words that mail programs use, whatever stands around
-MIN_LETTER_LINES: Final = 4  # of one with its greeting, and what ends it above the name
-MAX_GREETING_WORDS: Final = 4
 MAX_LABEL_WORDS: Final = 3
 MAX_SPEAKER_LINE_CHARS: Final = 120
 COLONS: Final = (":", "\uff1a")
@@ -27,18 +25,6 @@ _MAIL_LABEL: Final = re.compile(  # of sender, addressee or subject, in lower ca
     "|til|emne|od|do|temat|kime|konu|\u043e\u0442|\u043a\u043e\u043c\u0443|\u0442\u0435\u043c\u0430"
     "|\u53d1\u4ef6\u4eba|\u6536\u4ef6\u4eba|\u4e3b\u9898|\u5dee\u51fa\u4eba|\u5b9b\u5148|\u4ef6\u540d"
 )
-_WROTE: Final = (
-    r"(?:wrote|writes|schrieb|schreibt|a [e\u00e9]crit|escribi[o\u00f3]|escreveu|ha scritto|schreef|skrev"
-    r"|napisa\u0142a?|\u043d\u0430\u043f\u0438\u0441\u0430\u043b\u0430?|yazd\u0131|\u5199\u9053)"
-)
-# "mallory wrote", "On 4 May 2026, mallory wrote:", "mallory schrieb am 4.5.2026:"
-_TELLS_WHO_WROTE: Final = re.compile(
-    rf"\A[^\n]{{1,80}}?(?<!\w){_WROTE}(?!\w)(?:\s(?:this|that|das|dies|ceci|esto))?"
-    r"(?:\s{0,2}[:\uff1a]?|[^\n]{0,40}\d[^\n]{0,20}[:\uff1a])\s{0,8}\Z",
-    re.IGNORECASE,
-)
-_FORWARDED: Final = re.compile(r"\A\s{0,8}(?:fwd?|wg|tr|rv|doorst)[:\uff1a]\s", re.IGNORECASE)
-_SIGNED: Final = re.compile(r"\A\s{0,8}[\u2013\u2014]\s?[^\W\d_][\w.'\u2019 -]{0,40}\Z")  # "\u2014 mallory"
 _ADDRESS: Final = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
 _CLOCK: Final = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?!\d)")
 _DATE: Final = re.compile(r"(?<!\d)(?:(?:19|20)\d{2}|\d{1,2}[./-]\s?\d{1,2}[./-]\s?\d{2,4})(?!\d)")
@@ -67,8 +53,7 @@ _NICK: Final = re.compile(r"\A\s{0,8}<[@+%&~]?[^\W\d_][\w.|`^{}-]{0,40}>\s{1,4}\
 
 def copy_starts(lines: Sequence[str]) -> int:
     """The number of the line with which what was copied begins; how many lines there are, for none."""
-    starts = (_first_headers(lines), _first_introduction(lines), _first_said(lines), _letter(lines))
-    return min(start for start in starts)
+    return min(_first_headers(lines), _first_introduction(lines), _first_said(lines))
 
 
 def _first_headers(lines: Sequence[str]) -> int:
@@ -112,23 +97,7 @@ def _first_introduction(lines: Sequence[str]) -> int:
             below = next((each for each in lines[number + 1 : number + 3] if each.strip()), "")
             if sum(marks) > 1 or (marks[0] and not _ITEM.match(below)):
                 return number
-        if (_TELLS_WHO_WROTE.match(line) or _FORWARDED.match(line)) and any(map(str.strip, lines[number + 1 :])):
-            return number
     return len(lines)
-
-
-def _letter(lines: Sequence[str]) -> int:
-    """Where a letter begins: below a greeting and above a farewell and a name, or above a name after a dash."""
-    written = [number for number, line in enumerate(lines) if line.strip()]
-    if len(written) < 2:
-        return len(lines)
-    first, last = lines[written[0]].strip(), lines[written[-1]].strip()
-    if _SIGNED.match(last):
-        return written[0]
-    greets = first.endswith((",", "\uff0c")) and len(first.split()) <= MAX_GREETING_WORDS
-    farewell = lines[written[-2]].strip().rstrip(",!\uff0c")
-    signed = all(len(each.split()) <= MAX_LABEL_WORDS and each[-1:].isalpha() for each in (farewell, last))
-    return written[0] if greets and signed and len(written) >= MIN_LETTER_LINES else len(lines)
 
 
 def _first_said(lines: Sequence[str]) -> int:

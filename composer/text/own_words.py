@@ -79,6 +79,11 @@ _PARAGRAPH_END: Final = re.compile(r"\n[^\S\n]*(?:\n|\Z)")
 _WITHOUT_SPACES: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 _QUOTED_WORD: Final = re.compile(rf"[{_WITHOUT_SPACES}]{{3}}|[{_WITHOUT_SPACES}]{{2}}|[^\s{_WITHOUT_SPACES}]+")
 _ENDS_WITHIN: Final = re.compile(r"[!?](?=\s|\Z)|\w\s\S*\w\.(?=\s|\Z)|\w{2}\.\s|[\u3002\uff01\uff1f]")
+_LABEL: Final = re.compile(
+    r"[^:]{0,60}?\b(?:to-?do|action\s{1,4}items?|task|decision|decided|agreed|resolved|consensus|resolution)\s{0,4}:",
+    re.IGNORECASE,
+)
+_COLON: Final = re.compile(r"\[masked:|:[\w+-]{1,40}:|(?P<colon>:(?=\s)|\uff1a)")  # not that of ":tada:"
 _MENTIONS: Final = re.compile(r"\A\s*+(?:@[\w.-]{1,80}+[\s,:]*+)++")
 
 
@@ -94,6 +99,16 @@ def own_words(text: str, *, quoting: bool = False) -> str:
     space = "\n" if quoting else " "
     own = space.join(_around(own, taken)).replace(_TAKEN, space)
     return f"{address}{own}".strip() if own.strip() else ""
+
+
+def by_place(own: str) -> tuple[str, str]:
+    """Of somebody's own words the first line, as far as a colon, and the rest: what stands there may be somebody else's
+    though nothing marks it, such as a mail below a name. "Decided:" and "to-do:" are no such name."""
+    first, _, below = own.strip().partition("\n")
+    label = _LABEL.match(first)
+    colons = (found.end("colon") for found in _COLON.finditer(first, label.end() if label else 0))
+    end = next((each for each in colons if each >= 0), len(first))
+    return first[:end], f"{first[end:]}\n{below}".strip()
 
 
 def as_quotation(text: str) -> str:

@@ -25,17 +25,18 @@ SELECT id, state FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids
 
 -- name: quarantine_pending
 -- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in: memories of
--- `namespaces`, facts and landmarks of `others`.
+-- `namespaces`, facts and landmarks of `others`; of members (they wait for being their own) those of `authors` in `own`.
 SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at, entry,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
        ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
              AND l.source_kind = 'shown' ORDER BY l.source_id) AS shown
 FROM quarantine
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[] || :others::text[]) AND state = 'pending'
-      AND namespace = ANY (CASE kind WHEN 'memory' THEN :namespaces::text[] ELSE :others::text[] END)
-      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
-          :vendor)
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[] || :others::text[] || :own::text[]) AND state = 'pending'
+      AND CASE trust WHEN 'member' THEN namespace = ANY (:own) AND user_id = ANY (:authors::uuid[])
+          ELSE namespace = ANY (CASE kind WHEN 'memory' THEN :namespaces::text[] ELSE :others::text[] END)
+               AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+                   :vendor) END
       AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
 ORDER BY at, id
 
@@ -44,10 +45,11 @@ ORDER BY at, id
 -- `landmarks_readable` lists, and the open invitations of any of their users.
 SELECT (SELECT count(*) FROM quarantine
         WHERE tenant_id = :tenant_id AND state = 'pending'
-              AND namespace = ANY (:reviewed_namespaces::text[] || :reviewed_others::text[])
-              AND namespace = ANY (CASE kind WHEN 'memory' THEN :reviewed_namespaces::text[] ELSE :reviewed_others::text[] END)
-              AND may_read(namespace, visibility, user_id, NULL, :reviewed_pooled::text[], :reviewed_visibilities::text[],
-                  :reviewed_readers::uuid[], :reviewed_vendor))
+              AND namespace = ANY (:reviewed_namespaces::text[] || :reviewed_others::text[] || :reviewed_own::text[])
+              AND CASE trust WHEN 'member' THEN namespace = ANY (:reviewed_own) AND user_id = ANY (:reviewed_authors::uuid[])
+                  ELSE namespace = ANY (CASE kind WHEN 'memory' THEN :reviewed_namespaces::text[] ELSE :reviewed_others::text[] END)
+                       AND may_read(namespace, visibility, user_id, NULL, :reviewed_pooled::text[], :reviewed_visibilities::text[],
+                           :reviewed_readers::uuid[], :reviewed_vendor) END)
        + (SELECT coalesce(sum(least(n, :max_proposed)), 0)::bigint
           FROM (SELECT count(*) AS n FROM landmarks
                 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'

@@ -63,7 +63,7 @@ def people(names: str) -> frozenset[str]:
 
 INVITED: Final = people("commander")  # to apollo
 CAMP_LEAVERS: Final = people("marshal commander")  # the admins of the isolated project
-REVIEWS: Final = "memory pending\nmemory by nobody\nmemory undo nobody"
+REVIEWS: Final = "memory by nobody\nmemory undo nobody"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Row:
 
 ROWS: Final = (
     # What anyone in the conversation may do.
-    Row("help\nremember tea\nforget no such words", "lobby, cave, dm, session", runs=ALL),
+    Row("help\nremember tea\nforget no such words\nmemory pending", "lobby, cave, dm, session", runs=ALL),
     Row(
         """
         agents
@@ -172,7 +172,7 @@ ROWS: Final = (
     Row(REVIEWS, "base", runs=ADMINS | people("manager")),
     Row(REVIEWS, "camp", runs=ADMINS | CAMP_LEAVERS),
     Row(REVIEWS, "dm, session", runs=ALL),
-    Row("memory approve 00000000\nmemory approve 00000000 --yes\nmemory reject 00000000", "lobby, cave", hidden=ADMINS),
+    Row("memory approve 00000000\nmemory approve 00000000 --yes\nmemory reject 00000000", "lobby, cave", hidden=ALL),
     Row("compact", "dm, session", runs=ALL),
     # Erasing what others said.
     Row("erase room\nerase room --since 2026-05-01 --until 2026-05-02", "lobby, cave", shows=ADMINS),

@@ -71,17 +71,13 @@ async def test_what_a_guest_writes_is_used_only_after_an_admin_of_the_room_appro
     sections = await prompt(office, "@nexus vault code deploy day invoices?", **ROOM)
     assert sections["FACTS"] == sections["LANDMARKS"] == ""
     assert "the vault code is red" not in str(sections)
-    for act in (
-        told(office, "bob", "/nexus memory pending", **ROOM),
-        as_guest(office, "/nexus memory pending", **ROOM),
-    ):
-        with pytest.raises(Refused):
-            await act
+    assert await told(office, "bob", "/nexus memory pending", **ROOM) == NOTHING
+    assert await as_guest(office, "/nexus memory pending", **ROOM) == NOTHING
     lines = (await told(office, "alice", "/nexus memory pending", **ROOM)).split("\n")
     assert len(lines) == 4
     assert all("mallory (guest)" in line for line in lines)
     for line in lines:
-        with pytest.raises(Refused):
+        with pytest.raises(NotFound):
             await told(office, "bob", f"/nexus memory approve {line.split()[0]}", **ROOM)
         assert "Approved" in await told(office, "alice", f"/nexus memory approve {line.split()[0]}", **ROOM)
         with pytest.raises(NotFound):
@@ -109,7 +105,7 @@ async def test_what_the_list_cuts_is_shown_whole_before_it_is_approved(office: A
     assert asked.touches
     for table in ("memories", "facts", "landmarks"):
         assert await count(office, table) == 0, table
-    with pytest.raises(Refused):
+    with pytest.raises(NotFound):
         await told(office, "bob", f"/nexus memory approve {id}", **ROOM)
     assert "Approved" in await told(office, "alice", asked.confirm, **ROOM)
     assert await told(office, "alice", "/nexus memory pending", **ROOM) == NOTHING
@@ -172,8 +168,7 @@ async def test_a_guest_approves_only_what_is_read_by_nobody_else(office: AppHarn
         await as_guest(office, f"/nexus share {shared} everywhere --yes", **ROOM)
     await as_guest(office, "good morning", room="lobby")  # whoever opens a room is its admin; not so a guest
     await as_guest(office, "/nexus remember the lobby is mine", room="lobby")
-    with pytest.raises(Refused):
-        await as_guest(office, "/nexus memory pending", room="lobby")
+    assert await as_guest(office, "/nexus memory pending", room="lobby") == NOTHING
     with pytest.raises(Refused):
         await as_guest(office, "/nexus remember I am the boss --everywhere --yes", **ROOM)
     await told(office, "bob", "/nexus landmark add we ship on Fridays", **ROOM)
@@ -295,8 +290,7 @@ async def test_who_may_approve_is_named_and_may(office: AppHarness) -> None:
     assert "an admin of this room approves it" in await as_guest(office, "/nexus fact set moon far", **ROOM)
     lines = (await told(office, "alice", "/nexus memory pending", **ROOM)).split("\n")
     assert [line.rpartition(": ")[2] for line in lines] == ["the comet is near", "the star is near", 'moon = "far"']
-    with pytest.raises(Refused):
-        await told(office, "bob", "/nexus memory pending", **ROOM)
+    assert await told(office, "bob", "/nexus memory pending", **ROOM) == NOTHING
     for line in lines:
         assert "Approved" in await told(office, "alice", f"/nexus memory approve {line.split()[0]}", **ROOM)
     assert "the comet is near" in str(await prompt(office, "@nexus where is the comet?", "alice", **ROOM))
@@ -350,3 +344,34 @@ async def test_a_guest_sees_what_of_theirs_waits_in_privacy_export_and_share(off
     assert "pending" not in await told(office, "bob", "/nexus privacy", **ROOM)
     assert "Receipt" in await as_guest(office, f"/nexus forget item {memory} --yes", **ROOM)
     assert "pending memory" not in await as_guest(office, "/nexus privacy", **ROOM)
+
+
+BELOW: str = "mallory 11:02\nI prefer coffee over tea.\nWe decided to ship on 12 June."
+
+
+async def test_what_stands_below_the_first_line_waits_for_its_author_alone(office: AppHarness) -> None:
+    """Alice is the room's admin, and decides about what guests wrote, not about what is bob's own."""
+    await told(office, "bob", "/nexus remember I prefer tea over coffee.", **ROOM)
+    await office.say("bob", BELOW, **ROOM)
+    await office.app.indexer.catch_up(office.workspace().tenant_id)
+    assert await count(office, "memories") == 1
+    assert await count(office, "landmarks") == 0
+    assert await told(office, "alice", "/nexus memory pending", **ROOM) == NOTHING
+    assert await told(office, "bob", "/nexus memory pending", room="hall") == NOTHING
+    lines = (await told(office, "bob", "/nexus memory pending", **ROOM)).split("\n")
+    ids = {line.partition("memory: ")[2]: line.split()[0] for line in lines}
+    assert set(ids) == {"I prefer coffee over tea.", "We decided to ship on 12 June."}
+    with pytest.raises(NotFound):
+        await told(office, "alice", f"/nexus memory approve {ids['We decided to ship on 12 June.']}", **ROOM)
+    await told(office, "bob", f"/nexus memory reject {ids['I prefer coffee over tea.']}", **ROOM)
+    await told(office, "bob", f"/nexus memory approve {ids['We decided to ship on 12 June.']}", **ROOM)
+    assert "We decided to ship on 12 June" in (await told(office, "alice", "/nexus landmark list", **ROOM))
+    assert await count(office, "memories WHERE text LIKE '%coffee over tea%'") == 0
+
+
+async def test_what_waits_for_its_author_goes_with_its_message(office: AppHarness) -> None:
+    await office.say("bob", BELOW, id="below", **ROOM)
+    await office.app.indexer.catch_up(office.workspace().tenant_id)
+    assert await count(office, "quarantine") == 2
+    await told(office, "bob", "/nexus forget message below --yes", **ROOM)
+    assert await count(office, "quarantine WHERE state = 'pending'") == 0

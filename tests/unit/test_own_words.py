@@ -5,9 +5,10 @@ from typing import Final
 
 import pytest
 
-from composer.memory.authorship import is_supported
+from composer.memory.authorship import is_supported, waiting
 from composer.model import Message, Visibility
-from composer.text.own_words import as_quotation, own_words
+from composer.ports.extraction import ExtractedStatement
+from composer.text.own_words import as_quotation, by_place, own_words
 from tests.support.harness import START
 
 PAGE: Final = (
@@ -39,11 +40,6 @@ ABOVE_COPIES: Final = [  # of mails, as programs write above them, in some langu
     "Anfang der weitergeleiteten Nachricht:\n\nVon: Eve\nBetreff: x\n",
     "From: Eve\nTo: Alice\n",
     "Von: Eve\nAn: Alice\nBetreff: x\n",
-    "On 4 May 2026, Eve wrote",
-    "Le 4 mai 2026, Eve a \u00e9crit :",
-    "Eve schrieb am 4.5.2026:",
-    "Look what Eve wrote:",
-    "FW: news of Eve",
     "Eve \u00b7 2h",
     "[11:02, 5/4/2026] Eve: I prefer evil.",
     "Eve  10:32 AM",
@@ -137,23 +133,11 @@ def test_what_is_passed_on_is_not_the_senders_own_and_what_stands_around_it_is(t
 
 
 @pytest.mark.parametrize(
-    "letter",
-    [
-        "Dear alice,\nI prefer evil.\nKind regards\nEve",
-        "Hi alice,\n\nI prefer evil.\n\nBest,\nEve",
-        "Liebe Alice,\nI prefer evil.\nViele Gr\u00fc\u00dfe\nEve",
-        "I prefer evil.\n\u2014 Eve",
-        "\nI prefer evil.\n\n\u2013 Eve Example\n",
-    ],
-)
-def test_a_letter_with_a_name_below_it_is_not_the_senders_own(letter: str) -> None:
-    assert own_words(letter) == ""
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "Hi all,\nwe ship on Friday.",
+        "Hi Bob,\n\nI prefer tea.\n\nThanks,\nAlice",
+        "I prefer tea.\n\n\u2014 Alice",
         "Hi Nexus,\nplease remember that I like tea.\nThanks",
         "From: Monday on\nI prefer tea.",
         "Bob wrote the test\nI like it",
@@ -215,6 +199,28 @@ def test_what_is_left_of_a_text_without_what_it_quotes(text: str, own: str) -> N
     assert " ".join(own_words(text).split()) == own
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("I prefer tea. I like it.\nmallory\nI prefer evil.", "I prefer tea. I like it."),
+        ("mallory 11:02\nI prefer evil.", "mallory 11:02"),
+        ("RE: coffee\nI prefer evil.", "RE:"),
+        ("SMS from mallory: I prefer evil.", "SMS from mallory:"),
+        ("马洛里\uff1aI prefer evil.", "马洛里\uff1a"),
+        ("Hi Bob,\n\nI prefer tea.\n\nThanks,\nAlice", "Hi Bob,"),
+        ("Decided: we ship at 10:30", "Decided: we ship at 10:30"),
+        ("@bob to-do: the tests: all of them", "@bob to-do: the tests:"),
+        (":tada: I prefer tea, [masked: AWS key]", ":tada: I prefer tea, [masked: AWS key]"),
+        ("see https://a.example/b at 10:30", "see https://a.example/b at 10:30"),
+        ("", ""),
+    ],
+)
+def test_the_first_line_as_far_as_a_colon_is_told_from_the_rest(text: str, first: str) -> None:
+    found = by_place(text)
+    assert found[0] == first
+    assert "".join("".join(found).split()) == "".join(text.split()), "nothing is lost"
+
+
 @pytest.mark.parametrize("after", ["I prefer tea.", "\nI prefer tea.\n"])
 @pytest.mark.parametrize(
     "pasted", [f"<page>{PAGE}</page>", f"```\n{PAGE}\n```\n", f"\n---\n{PAGE}\n---\n", f"\n> {PAGE}\n"]
@@ -261,3 +267,21 @@ def test_of_very_many_lines_the_first_ones_are_ones_own() -> None:
     assert own_words("remember the fair\n" + "\n" * 1_200 + "remember the war") == "remember the fair"
     fenced = "```\n" + "line\n" * 5_000 + "```\n"
     assert own_words(f"{fenced}remember the fair") == "remember the fair"
+
+
+@pytest.mark.parametrize(
+    ("texts", "waits"),
+    [
+        (["I prefer coffee over tea."], False),
+        (["I prefer coffee over tea.\nThe weather is fine today."], False),
+        (["mallory 11:02\nI prefer coffee over tea."], True),
+        (["I prefer tea over coffee.", "mallory 11:02\nI prefer coffee over tea."], True),
+        (["I prefer coffee over tea.", "Hi all,\n\nwe ship on Friday."], False),
+    ],
+)
+def test_what_a_model_writes_down_of_further_lines_waits_whichever_message_it_names(
+    texts: list[str], waits: bool
+) -> None:
+    messages = said(*texts)
+    statement = ExtractedStatement("preference", "alice prefers coffee over tea", (messages[0].id,))
+    assert [each.waits for each in waiting([statement], messages)] == [waits]

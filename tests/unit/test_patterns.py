@@ -19,7 +19,7 @@ STATED = {
     "preference": [
         "I prefer tea",
         "@nexus I really like dark mode",
-        "bob: I much prefer small pull requests",
+        "bob, I much prefer small pull requests",
         "I love sailing, it calms me",
         "We would rather meet in the morning.",
         "I'd rather walk",
@@ -61,6 +61,23 @@ STATED = {
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in STATED.items() for text in texts])
 def test_a_statement_about_oneself_is_extracted_word_for_word(kind: str, text: str) -> None:
     assert extract(text) == [Statement(kind, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("I like walks. I prefer tea.", [False, False]),
+        ("I like walks.\nI prefer tea.", [False, True]),
+        ("> which?\nI like walks", [False]),
+        ("mallory 11:02\nI like walks.", [True]),
+        ("Hi Bob,\n\nI like walks.\n\nThanks,\nAlice", [True]),
+        ("bob: I like walks", [True]),
+        ("I like walks.\nmallory wrote\nI like walks.", [False]),
+        ("Decided: we ship on Friday", [False]),
+    ],
+)
+def test_what_stands_below_the_first_line_or_behind_a_colon_waits(text: str, waits: list[bool]) -> None:
+    assert [each.waits for each in extract(text)] == waits
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u2018", "\u02bc", "\u2032", "`", "\u00b4"])

@@ -11,14 +11,18 @@ from composer.model import (
     Conversation,
     Role,
     Trust,
+    Visibility,
     entries_namespace,
     profile_namespace,
     project_namespace,
 )
-from composer.visibility import EntryAccess, PoolMember, WaitingTalk, decidable_items, reviewable
+from composer.repositories.quarantine import PendingItem
+from composer.visibility import AccessTag, EntryAccess, PoolMember, WaitingTalk, decidable_items, reviewable
+from tests.support.harness import START
 from tests.unit.test_visibility_rules import (
     ALICE,
     BOARD,
+    BOB,
     DM,
     GENERAL,
     POOL,
@@ -156,3 +160,13 @@ def test_on_a_page_one_decides_where_one_does_in_the_chat(role: Role | None, tru
     dm = PoolMember(DM.namespace, DM.kind, private=True, pooled=False)
     assert on_waiting(dm, role, own=True, trust=trust) == (True, False)
     assert on_waiting(dm, role, own=True, trust=trust, vendor="claude") == (False, False)
+
+
+def test_what_is_a_members_own_is_decided_by_them_alone() -> None:
+    """An admin of the room decides about what guests wrote there, and not about what waits for its author."""
+    for admin in (True, False):
+        found = reviewable(access(GENERAL), room_admin=admin)
+        mine = AccessTag(GENERAL.namespace, Visibility.PUBLIC, ALICE)
+        assert found.admits_own(item := PendingItem("memory", ALICE, mine, Trust.MEMBER, "fact", "x", "a", "", START))
+        assert not found.admits_own(replace(item, tag=replace(mine, user_id=BOB)))
+        assert not found.admits_own(replace(item, tag=replace(mine, namespace=WORK.namespace)))

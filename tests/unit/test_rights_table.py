@@ -121,6 +121,7 @@ ANYONE: Final = (
     Act.WRITE_EVERYWHERE,
     Act.REMIND,
     Act.SEE_OWN,
+    Act.DECIDE,
     Act.FORGET_OWN,
     Act.SET_CONSENT,
     Act.UNLINK,

@@ -43,7 +43,8 @@ router = PageRouter(WAITING)
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What waits for the person to decide, where it would be filed, the id of the `room` that it was written in
-    (empty: in none), and in which section it stands: `own` (the person's own DMs and sessions), `guests` or `tools`."""
+    (empty: in none), and in which section it stands: `said` (found in their own messages), `own` (in their own DMs and
+    sessions), `guests` or `tools`."""
 
     item: PendingItem
     place: NamedPlace
@@ -94,7 +95,8 @@ async def show_waiting(
 
     def proposal(waiting: WaitingItem) -> Proposal:
         item = waiting.item
-        section = "own" if waiting.own else "guests" if item.trust is Trust.GUEST else "tools"
+        of_others = "own" if waiting.own else "guests" if item.trust is Trust.GUEST else "tools"
+        section = "said" if item.trust is Trust.MEMBER else of_others
         if waiting.room is not None:
             place = NamedPlace("#%(room)s", "", names=(("room", waiting.room.name),))
             return Proposal(item, place, str(waiting.room.room_id), section)
