@@ -14,10 +14,11 @@ from bot.web.metrics import Metrics
 from bot.web.pages import ask
 from composer.settings import AgentSettings, Settings
 from composer.turn.drafting import STOPPED
+from tests.integration.test_pages_team import joined, shared, team_of
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
-from tests.support.pages import BITES, SCRIPT, Person
+from tests.support.pages import BITES, OWN, SCRIPT, Person
 from tests.support.waiting import until
 from tests.support.web import served_at
 
@@ -253,6 +254,25 @@ async def test_beside_an_answer_made_of_nothing_stands_what_its_person_has_elsew
     harness.clock.tick(60)
     again = await alice.page(await asked(alice, "and at night?", first))
     assert "made of what was said before in this conversation" in again
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_beside_an_answer_made_of_nothing_stands_what_is_shared_with_ones_team(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, model: Model, script: bool
+) -> None:
+    await harness.say("bob", "hello", room="general")
+    bob = Person(client, await cookie_of(harness, "bob"))
+    team = await team_of(alice)
+    await joined(alice, team, bob, "bob")
+    await shared(bob, team, "The heron flies in March")
+    headers = SCRIPT if script else OWN
+    for person, is_shown in ((alice, True), (Person(client, await cookie_of(harness, "carol")), False)):
+        await person.page("/ask")
+        answer = await person.press("/ask", headers, text="when does the heron fly?")
+        shown = answer.text if script else await person.page(answer.headers["location"])
+        assert ("In your team, but not read here" in shown) is is_shown
+        assert (f'<a href="{team}"><span dir="auto">The heron flies in March' in shown) is is_shown
+    assert not any("flies in March" in each for each in model.shown), "the model is not shown it"
 
 
 @pytest.mark.parametrize("script", [True, False])

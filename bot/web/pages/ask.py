@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Annotated, Any, Final
 
 from fastapi import File, Form, Query, Request, Response, UploadFile
@@ -20,6 +21,7 @@ from bot.web.pages.viewer import LongFormRoute, PageRouter, Reading, SignedIn, V
 from bot.web.session_files import MAX_FILES_BYTES, SentFile
 from bot.web.sessions import EventKind, StoredQuestion
 from bot.web.state import WebState
+from composer.entries import listing, teams
 from composer.model import IMAGE_TYPES, entries_namespace, profile_namespace
 from composer.people import remembered
 from composer.people.credentials.issuing import require_valid
@@ -30,9 +32,11 @@ from composer.people.sessions.history import free_name, get_session, get_turn, l
 from composer.people.sessions.opening import NewSessionMessage
 from composer.people.sessions.owner import SessionOwner
 from composer.repositories.database import Transaction
+from composer.repositories.entries import EntryFilter
 from composer.repositories.operations import Operation
 from composer.repositories.own_data import OwnFilter
 from composer.repositories.sessions import AnswerRating, SessionExchange, StoredSession
+from composer.repositories.teams import Team
 from composer.text.cleaning import clean_line, shorten
 from composer.text.file_kinds import READ_SUFFIXES
 
@@ -47,13 +51,14 @@ SUGGESTED_CHARS: Final = 90
 SHOWN_ELSEWHERE: Final = 3
 MAX_CARRIED_CHARS: Final = 1_000  # of a question that a link takes to a project
 TRIED_WORDS: Final = 4
+TRIED_TEAMS: Final = 3
 _WORD: Final = re.compile(r"\w{4,}")
 _AS_WORDS: Final = str.maketrans("_-", "  ")
 _NEW: Final[dict[str, Any]] = {"earlier": None, "before": None}  # of a conversation that is not there yet
 ACCEPTED: Final = ",".join((*sorted(IMAGE_TYPES), *(f".{suffix}" for suffix in READ_SUFFIXES)))
 _NO_HELP: Final[dict[str, Any]] = {
     "suggestions": (),
-    "elsewhere": (),
+    "elsewhere": None,
     "unanswered": "",
     "chosen": "",
     "is_new": False,
@@ -73,6 +78,15 @@ class SuggestedQuestion:
     said: str
     project: str = ""
     project_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What fits a question and was not read for its answer: of the person's own, or of what is shared with a team of
+    theirs."""
+
+    own: Sequence[PlacedItem] = ()
+    of_team: Sequence[tuple[Team, str]] = ()
 
 
 @router.get("")
@@ -237,7 +251,7 @@ async def _stream(
                 yield HEARTBEAT
             case EventKind.ANSWER | EventKind.FAILED | EventKind.REVOKED:
                 found = event.kind is not EventKind.ANSWER or (event.view is not None and event.view.sources)
-                elsewhere = () if found else await _elsewhere(viewer, values["asked"])
+                elsewhere = None if found else await _elsewhere(viewer, values["asked"])
                 unanswered = "" if found or question.session.project else values["asked"][:MAX_CARRIED_CHARS]
                 more = {"elsewhere": elsewhere, "unanswered": unanswered}
                 yield part("parts/ask_ended.html", event=event, view=event.view, **more)
@@ -284,18 +298,23 @@ async def _suggestions(
     return [*found, *(SuggestedQuestion("own", shorten(each.item.text, SUGGESTED_CHARS)) for each in own.items)]
 
 
-async def _elsewhere(viewer: Viewer, question: str) -> Sequence[PlacedItem]:
-    """What of the person's own has the longest word of their question that any of it has: shown beside an answer that
-    was made of nothing, to them alone."""
+async def _elsewhere(viewer: Viewer, question: str) -> Elsewhere:
+    """What of the person's own, else of what is shared with a team of theirs, has the longest word of their question
+    that any of it has: shown beside an answer that was made of nothing, to them alone."""
     words = sorted(set(_WORD.findall(question[: MAX_TITLE_CHARS * 4].casefold())), key=lambda word: (-len(word), word))
     async with viewer.reading() as reading:
+        tx, access, owned, now = reading.tx, reading.access, reading.owned, viewer.call.now
         for word in words[:TRIED_WORDS]:
-            wanted = OwnFilter(words=(word,))
-            tx, owned, now = reading.tx, reading.owned, viewer.call.now
-            found = await own_items(tx, owned, wanted, None, SHOWN_ELSEWHERE, now, reading.presence)
-            if found.items:
-                return found.items
-    return ()
+            own = await own_items(tx, owned, OwnFilter(words=(word,)), None, SHOWN_ELSEWHERE, now, reading.presence)
+            if own.items:
+                return Elsewhere(own.items)
+        found = (await teams.teams(tx, access))[:TRIED_TEAMS]
+        for word, team in product(words[:TRIED_WORDS], found):
+            wanted = EntryFilter(words=word)
+            shared = await listing.page(tx, access, wanted, now, team=team.id, limit=SHOWN_ELSEWHERE)
+            if shared.entries:
+                return Elsewhere(of_team=[(team, each.values.text) for each in shared.entries])
+    return Elsewhere()
 
 
 async def _exchanges(
