@@ -27,7 +27,7 @@ from tests.week.script import Week
 ROOT: Final = Path(__file__).resolve().parents[2]
 SERVICE: Final = "tests.week.service"
 NOTICES: Final = {privacy_notice(policy) for policy in RecordingPolicy} | {ROOMS_QUESTION}
-DAY_TOKENS: Final = 12_000  # what all answers of a day may use
+DAY_TOKENS: Final = 13_000  # what all answers of a day may use
 SETTINGS: Final = """
 timezone = "{zone}"
 extraction = "pattern"
