@@ -223,7 +223,7 @@ class JsonRoute(APIRoute):
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
                     raise RequestRefused(415)
-            taken = JsonRequest(request.scope, request.receive)
+            taken = request if isinstance(request, JsonRequest) else JsonRequest(request.scope, request.receive)
             await self.admit(taken)
             answer = await handle(taken)
             await count(taken, answer)

@@ -260,7 +260,12 @@ def render(template: str, language: Language, **values: Any) -> str:
 
 def page(request: Request, template: str, language: Language, *, status: int = 200, **values: Any) -> Response:
     """A page, or the part of one that a script asks for."""
-    body = render(template, language, **values).encode()
+    return html_page(request, render(template, language, **values), status)
+
+
+def html_page(request: Request, text: str, status: int) -> Response:
+    """A page, with the headers of all pages, compressed where its browser takes that."""
+    body = text.encode()
     headers = dict(PAGE_HEADERS)
     if len(body) >= MIN_COMPRESSED_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
         body, headers["Content-Encoding"] = gzip.compress(body, 5, mtime=0), "gzip"

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -15,12 +16,13 @@ from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
-from bot.web.bodies import JsonRoute
+from bot.web.bodies import JsonRequest, JsonRoute
 from bot.web.call import ApiCall
 from bot.web.credentials import cookie_name, only_cookie
 from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
-from bot.web.pages.rendering import Chrome, Language, error_page, language_of
+from bot.web.pages.refused_forms import page_of_form, with_refusal
+from bot.web.pages.rendering import Chrome, Language, error_page, html_page, language_of
 from bot.web.principal import hold_body, known_principal, principal_of
 from bot.web.problems import MAX_FIELD_CHARS, SENTENCES, RequestRefused, log_unexpected, status_of
 from bot.web.router import Router
@@ -60,6 +62,7 @@ class PageRoute(JsonRoute):
         async def handler(request: Request) -> Response:
             if request.url.query and request.headers.get("sec-fetch-site") == "cross-site":
                 return RedirectResponse(request.url.path, 303)
+            request = JsonRequest(request.scope, request.receive)  # its form is read once
             try:
                 return await handle(request)
             except RequestRefused as error:
@@ -67,9 +70,10 @@ class PageRoute(JsonRoute):
                     return RedirectResponse(LOGIN, 303)
                 return error_page(request, error.status_code, error.detail)
             except RequestValidationError as error:
-                return error_page(request, 422, _invalid(error.errors()[0]))
+                return await _refused(request, 422, _invalid(error.errors()[0]))
             except NexusError as error:
-                return error_page(request, status_of(error), str(error) or SENTENCES.get(status_of(error), ""))
+                status = status_of(error)
+                return await _refused(request, status, str(error) or SENTENCES.get(status, ""))
             except (StarletteHTTPException, ClientDisconnect):
                 raise
             except Exception as error:
@@ -77,6 +81,18 @@ class PageRoute(JsonRoute):
                 return error_page(request, 500, SENTENCES[500])
 
         return handler
+
+
+async def _refused(request: Request, status: int, sentence: str) -> Response:
+    """What is shown where something is wrong with what was sent: the page of the form again, with what was typed; a page
+    of its own where there is none, and a part for a script."""
+    if request.method == "POST" and status < 500 and not is_script(request):
+        address, form = urlsplit(request.headers.get("referer", "")), await request.form()
+        if (shown := await page_of_form(request, PageRoute)) is not None:
+            sent = {name: [each for each in form.getlist(name) if isinstance(each, str)] for name in form}
+            told, back = language_of(request).told(sentence), urlunsplit(("", "", address.path, address.query, ""))
+            return html_page(request, with_refusal(shown, request.url.path, sent, told, back), status)
+    return error_page(request, status, sentence)
 
 
 def _invalid(error: Mapping[str, Any]) -> str:

@@ -1,5 +1,11 @@
 // What pages do beyond htmx: keys, and the mark of what is chosen. Every page works without it.
 (() => {
+  // A form that was refused is shown on its page again: there a reload leads, and not to sending it once more.
+  document.addEventListener("DOMContentLoaded", () => {
+    const address = document.querySelector("main[data-address]")?.dataset.address;
+    if (address) history.replaceState(null, "", address);
+  });
+
   const typing = (element) => element.closest("input, textarea, select, [contenteditable]");
 
   document.addEventListener("keydown", (event) => {
