@@ -23,13 +23,13 @@ MAX_LINKS: Final = 5
 
 
 async def find_people(tx: Transaction, access: EntryAccess, words: str, presence: Presence) -> Sequence[KnownPerson]:
-    """The people a word of whose name begins as typed, by name: those in public rooms, in rooms, teams and projects
-    that the person is in, and those of the organisation who are on no chat platform; at most 20, with a number behind
-    names that are nearly the same. `presence`: in which private rooms the person's platforms say that they are. A guest
-    of the organisation finds people by what they are in alone. Raises Refused for a tool."""
+    """The people a word of whose name begins as typed (all where nothing is), by name: those in public rooms, in rooms,
+    teams and projects that the person is in, and those of the organisation who are on no chat platform; at most 20,
+    with a number behind names that are nearly the same. `presence`: in which private rooms the person's platforms say
+    that they are. A guest of the organisation finds people by what they are in alone. Raises Refused for a tool."""
     visibility.owned_by_bearer(access)
     beginning = " ".join(words.split()).lower()
-    if not beginning or not is_storable(beginning):
+    if not is_storable(beginning):
         return ()
     trust = await tx.people.least_trust(access.users)
     joined = visibility.rooms_of_person(access, await tx.conversations.rooms_joined(access.users, presence), trust)

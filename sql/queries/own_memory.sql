@@ -304,8 +304,8 @@ WHERE m.tenant_id = :tenant_id AND m.id = :id AND m.user_id = ANY (:user_ids::uu
 ORDER BY l.id
 
 -- name: own_memory_traces
--- What an item of a person was made from, of the person's own messages, and the answers that it led to: those to the person's
--- own questions, and those in rooms that the person may read now (`joined_ids`: those that they are in; `public`: they may
+-- What an item of a person was made from, of the person's own messages, and the answers that were made of it, not those whose
+-- prompts merely had it: those to the person's own questions, and those in rooms that the person may read now (`joined_ids`: those that they are in; `public`: they may
 -- enter public ones), each with its place on the platform. A private room that they are not in has no name. From whose file each
 -- came, `sources_uploaded` says.
 WITH sources AS (
@@ -321,6 +321,8 @@ WITH sources AS (
     JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
     JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
     WHERE l.tenant_id = :tenant_id AND l.source_id = :id AND l.item_kind = 'turn' AND t.answered_at IS NOT NULL
+          AND EXISTS (SELECT FROM lineage AS made WHERE made.tenant_id = :tenant_id AND made.source_id = :id
+                      AND made.item_kind = 'answer' AND made.item_id = t.reply_id)
           AND (q.user_id = ANY (:user_ids::uuid[])
                OR room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private AND :public::boolean OR room.id = ANY (:joined_ids::uuid[])))
 )

@@ -163,6 +163,10 @@ async def test_an_answer_says_what_it_was_made_of_in_tokens_and_seconds(alice: P
     assert "gpt-4o" in drawer
     rows = [int(each.replace(",", "")) for each in re.findall(r"<td>([\d,]+)</td>", drawer)]
     assert all(rows)
+    assert sum(rows[:-1]) == rows[-1], "they add up"
+    assert "In all, of 128,000 that the model takes" in drawer
+    assert '<th scope="col">Tokens</th>' in drawer.partition("<tbody>")[0]
+    assert "visually-hidden" not in drawer.partition("<tbody>")[0]
 
 
 @pytest.mark.parametrize("script", [True, False])

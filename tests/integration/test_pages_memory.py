@@ -16,8 +16,10 @@ from composer.entries.draft import ENTRY_KINDS
 from composer.model import Trust
 from composer.people import own_memory
 from composer.people.projection import in_two_dimensions
+from composer.settings import Settings
 from composer.stores.database.statements import PostgresStatements
 from composer.visibility import Grants
+from tests.integration.test_api_sessions import fetch
 from tests.integration.test_pages_waiting import project, proposed
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
@@ -614,6 +616,20 @@ async def test_a_guest_learns_nothing_of_what_was_asked_where_they_are_not(
     shown = await told()
     assert "zqcontract" not in shown
     assert "zqquiet" not in shown
+
+
+async def test_an_answer_that_was_merely_shown_an_item_is_not_what_it_led_to(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, settings: Settings
+) -> None:
+    await harness.say("alice", "I prefer durian pudding for dessert", **ROOM)
+    key = bearer(await key_of(harness, "alice"))
+    [item] = (await client.get("/v1/memory", params={"q": "durian"}, headers=key)).json()["items"]
+    await harness.say("bob", "@nexus which durian pudding for dessert? zqasked", **ROOM)
+    assert "zqasked" in await alice.page(f"/memory/{item['id']}")
+    await fetch(settings, "DELETE FROM lineage WHERE item_kind = 'answer'")
+    shown = await alice.page(f"/memory/{item['id']}")
+    assert "zqasked" not in shown
+    assert "Nobody was answered from it yet" in shown
 
 
 async def test_a_private_room_that_one_has_left_is_named_nowhere(

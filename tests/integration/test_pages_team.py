@@ -5,7 +5,9 @@ import re
 import uuid
 
 import httpx2
+import pytest
 
+from composer.people import known_people
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
@@ -49,6 +51,21 @@ async def test_an_empty_page_says_what_a_team_is(harness: AppHarness, alice: Per
     shown = await alice.page("/team")
     assert "You are in no team." in shown
     assert "Nothing was shared or decided in the last 30 days" in shown
+
+
+async def test_the_page_lists_people_before_a_name_is_typed(
+    harness: AppHarness, client: httpx2.AsyncClient, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await person(harness, client, "zqbob")
+    await harness.say("zqcarol", "hello", room="zqsecret", private=True)
+    shown = await alice.page("/team")
+    assert '<span dir="auto">zqbob</span>' in shown
+    assert "zqcarol" not in shown, "nobody whom one may not know of"
+    assert "These are the first by name" not in shown
+    assert "What changed" in shown
+    monkeypatch.setattr(known_people, "MAX_FOUND_PEOPLE", 1)
+    monkeypatch.setattr("bot.web.pages.team.MAX_FOUND_PEOPLE", 1)
+    assert "These are the first by name" in await alice.page("/team")
 
 
 async def test_a_team_is_made_joined_managed_and_left(

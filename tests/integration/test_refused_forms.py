@@ -56,14 +56,16 @@ async def test_without_a_page_of_theirs_the_sentence_stands_alone(
 
 async def test_of_several_forms_the_one_that_was_sent_is_filled_and_opened() -> None:
     page = (
-        '<main id="main"><form method="post" action="/a"><input type="hidden" name="of" value="1"><input name="n"></form>'
-        '<details class="x"><summary>s</summary><form method="post" action="/a"><input type="hidden" name="of" value="2">'
+        '<main id="main"><h1 autofocus>x</h1><form method="post" action="/a"><input type="hidden" name="of" value="1">'
+        '<input name="n"></form><details class="x"><summary>s</summary>'
+        '<form method="post" action="/a"><input type="hidden" name="of" value="2">'
         '<input name="n" value="old"><textarea name="t">was</textarea><input type="checkbox" name="c" checked></form>'
         "</details></main>"
     )
     shown = with_refusal(page, "/a", {"of": ["2"], "n": ["new"], "t": ["typed"]}, "No.", "/p")
     first, second = shown.split("<details", 1)
     assert "alert" not in first
+    assert shown.count("autofocus") == 1, "one looks at the sentence"
     assert second.startswith(' class="x" open>')
     assert 'name="n" value="new"' in second
     assert "was" not in second
@@ -75,8 +77,9 @@ async def test_of_several_forms_the_one_that_was_sent_is_filled_and_opened() -> 
 
 @pytest.mark.parametrize("bite", BITES)
 async def test_what_was_typed_is_text(harness: AppHarness, alice: Person, bite: str) -> None:
-    shown = with_refusal('<main><form action="/a"><textarea name="t"></textarea><input name="n"></form></main>',
-                         "/a", {"t": [f"{bite}</textarea>"], "n": [f'{bite}" onfocus="x']}, bite, f'/p?"{bite}')  # fmt: skip
+    page = '<main><form action="/a"><textarea name="t"></textarea><input name="n"></form></main>'
+    sent = {"t": [f"{bite}</textarea>"], "n": [f'{bite}" onfocus="x']}
+    shown = with_refusal(page, "/a", sent, bite, f'/p?"{bite}')
     assert not re.search(r"<(script|img|b)\b", shown)
     assert shown.count("</textarea>") == 1
     assert not re.search(r'" onfocus', shown)

@@ -35,7 +35,7 @@ async def page_of_form(request: Request, route_class: type[Route]) -> str | None
     }
     for route in request.app.routes:
         if isinstance(route, route_class) and (found := route.matches(scope))[0] is Match.FULL:
-            return await _body(route, scope | found[1])
+            return await _body(route, {**scope, **found[1]})
     return None
 
 
@@ -59,8 +59,8 @@ async def _body(route: Route, scope: Scope) -> str | None:
 
 @dataclass(slots=True)
 class _Element:
-    """A start tag of a page, and where it stands; of a textarea `until` is where its text ends. `of_select`: the name of
-    the choice that an option is of."""
+    """A start tag of a page, and where it stands; of a textarea `until` is where its text ends. `of_select`: the name
+    of the choice that an option is of."""
 
     tag: str
     attrs: dict[str, str | None]
@@ -96,6 +96,7 @@ class _Page(HTMLParser):
         super().__init__()
         self.forms = list[_Form]()
         self.main: _Element | None = None
+        self.focused = list[_Element]()
         self._folds, self._select, self._form = list[_Element](), "", False
         self._lines = [0]
         for line in page.split("\n"):
@@ -106,6 +107,8 @@ class _Page(HTMLParser):
         """The beginning of an element."""
         start = self._at()
         found = _Element(tag, dict(attrs), start, start + len(self.get_starttag_text() or ""), of_select=self._select)
+        if "autofocus" in found.attrs and not self._form:
+            self.focused.append(found)
         if tag == "main":
             self.main = found
         elif tag == "details":
@@ -134,11 +137,14 @@ class _Page(HTMLParser):
 
 
 def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sentence: str, address: str) -> str:
-    """A page with a sentence at the form that was sent to `action`, and with what was typed there; at its beginning where
-    the form is not on it any more. `address` is the page's: a browser shows that of the form."""
+    """A page with a sentence at the form that was sent to `action`, and with what was typed there; at its beginning
+    where the form is not on it any more. `address` is the page's: a browser shows that of the form."""
     read = _Page(page)
     alert = f'<p class="alert" role="alert" tabindex="-1" autofocus dir="auto">{escape(sentence)}</p>'
     edits = list[tuple[int, int, str]]()
+    for each in read.focused:  # one looks at the sentence now
+        without = {name: value for name, value in each.attrs.items() if name != "autofocus"}
+        edits.append((each.start, each.end, each.written(without)))
     if read.main is not None:
         edits.append((read.main.start, read.main.end, read.main.written({**read.main.attrs, "data-address": address})))
     if (form := _sent_form(read.forms, action, sent)) is not None:

@@ -18,7 +18,7 @@ from composer.entries.namesakes import told_apart
 from composer.errors import Refused
 from composer.model import TeamRole
 from composer.people.activity import activity_of
-from composer.people.known_people import admins_to_ask, find_people
+from composer.people.known_people import MAX_FOUND_PEOPLE, admins_to_ask, find_people
 from composer.people.readers import TEAM_READERS
 from composer.repositories.entries import EntryFilter
 from composer.repositories.operations import Operation
@@ -40,8 +40,8 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
         tx, access = reading.tx, reading.access
         found = await teams.teams(tx, access)
         activity = await activity_of(tx, access, reading.presence, now)
-        people = await find_people(tx, access, q, reading.presence) if q.strip() else []
-        if people:
+        people = await find_people(tx, access, q, reading.presence)
+        if people and q.strip():
             activity = [each for each in activity if each.user_id in {person.id for person in people}]
         dates = Dates(viewer.language, reading.chrome.zone, now)
         values: dict[str, Any] = {
@@ -50,9 +50,10 @@ async def show_teams(request: Request, viewer: SignedIn, q: Annotated[str, Query
             "teams": found,
             "shared": {team.id: await _shared(viewer, reading, team.id) for team in found},
             "invitations": [each for each in await teams.invites(tx, access, now) if each.team is not None],
-            "words": q,
+            "words": q.strip(),
             "people": people,
-            "theirs": await _shared_by(viewer, reading, found, people[:SHOWN_OF_PEOPLE]),
+            "are_all": len(people) < MAX_FOUND_PEOPLE,
+            "theirs": await _shared_by(viewer, reading, found, people[: SHOWN_OF_PEOPLE if q.strip() else 0]),
             "to_ask": await admins_to_ask(tx, access) if not found else (),
             "days": [(day, list(of_day)) for day, of_day in groupby(activity, lambda each: dates.day(each.at))],
         }

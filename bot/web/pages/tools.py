@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.connecting import addresses_for, guides
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import LOGIN, PageRouter, SignedIn, Viewer
+from composer.entries import listing
 from composer.errors import NotFound
 from composer.people.credentials import openid, own_credentials
 from composer.people.credentials.issuing import KeyRequest, lifetime_of
@@ -32,12 +33,15 @@ from composer.people.known_people import links_by_others
 from composer.people.tool_activity import tool_activity
 from composer.repositories.api_keys import Holder, KeyEntry
 from composer.repositories.database import Transaction
+from composer.repositories.entries import EntryFilter
+from composer.text.cleaning import clean_line, shorten
 from composer.visibility import EntryAccess, owned_by_bearer
 
 TOOLS: Final = "/tools"
 LIFETIMES: Final = ("30d", "90d", "365d")  # of a new key, which a form offers; none of them: until it is ended
 MAX_VENDOR_CHARS: Final = 32
 SHOWN_WRITTEN: Final = 20  # of what a tool wrote
+MAX_TRIED_CHARS: Final = 80  # of the latest entry, by which a new key is tried
 router = PageRouter(TOOLS)
 
 
@@ -101,13 +105,15 @@ async def make_key(
     expires_at = call.now + lifetime_of(lifetime) if lifetime else None
     wanted = KeyRequest(vendor.strip().lower(), expires_at=expires_at)
     async with viewer.reading() as reading:
-        chrome = reading.chrome
+        chrome, own = reading.chrome, EntryFilter(authors=reading.access.users)
+        latest = (await listing.page(reading.tx, reading.access, own, call.now, limit=1)).entries
     async with call.writing() as (tx, access):
         secret = secrets.token_bytes(SECRET_BYTES)
         made = await own_credentials.create_own_key(tx, call.principal, wanted, secret, call.now)
         [shown] = await _of_keys(viewer, tx, access, [made.entry])
+    tried = shorten(clean_line(latest[0].content), MAX_TRIED_CHARS) if latest else ""
     lines = guides(addresses_for(call.app.settings, viewer.principal.tenant), made.text)
-    return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown, guides=lines)
+    return _shown(request, viewer, "tools_key.html", chrome, key=made.text, made=shown, guides=lines, tried=tried)
 
 
 @router.post("/browser")

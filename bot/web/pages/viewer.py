@@ -84,8 +84,8 @@ class PageRoute(JsonRoute):
 
 
 async def _refused(request: Request, status: int, sentence: str) -> Response:
-    """What is shown where something is wrong with what was sent: the page of the form again, with what was typed; a page
-    of its own where there is none, and a part for a script."""
+    """What is shown where something is wrong with what was sent: the page of the form again, with what was typed; a
+    page of its own where there is none, and a part for a script."""
     if request.method == "POST" and status < 500 and not is_script(request):
         address, form = urlsplit(request.headers.get("referer", "")), await request.form()
         if (shown := await page_of_form(request, PageRoute)) is not None:

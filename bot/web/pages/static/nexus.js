@@ -19,6 +19,27 @@
     }
   });
 
+  // What is unfolded to be filled in is in view, and folds up again by Cancel and by Escape.
+  const fold = (part) => {
+    part.querySelector("form")?.reset();
+    part.open = false;
+    part.querySelector("summary").focus();
+  };
+  document.addEventListener("toggle", (event) => {
+    if (!event.target.matches("details.editing[open]")) return;
+    const form = event.target.querySelector("form");
+    form?.scrollIntoView({ block: "nearest" });
+    if (!form?.querySelector("[autofocus]")) form?.querySelector('textarea, select, input:not([type="hidden"])')?.focus({ preventScroll: true });
+  }, true);
+  document.addEventListener("click", (event) => {
+    const part = event.target.closest("[data-close]")?.closest("details.editing");
+    if (part) fold(part);
+  });
+  document.addEventListener("keydown", (event) => {
+    const part = event.key === "Escape" && !event.isComposing && event.target.closest("details.editing[open]");
+    if (part) fold(part);
+  });
+
   // What is pasted elsewhere is copied by a button; without one, a click chooses all of it.
   document.addEventListener("DOMContentLoaded", () => {
     if (!navigator.clipboard) return;
