@@ -621,10 +621,13 @@ async def test_a_guest_learns_nothing_of_what_was_asked_where_they_are_not(
 async def test_an_answer_that_was_merely_shown_an_item_is_not_what_it_led_to(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person, settings: Settings
 ) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    for place in (ROOM, {"room": "zqquiet"}):
+        await harness.command("alice", "/nexus project assign apollo --yes", **place)
     await harness.say("alice", "I prefer durian pudding for dessert", **ROOM)
     key = bearer(await key_of(harness, "alice"))
     [item] = (await client.get("/v1/memory", params={"q": "durian"}, headers=key)).json()["items"]
-    await harness.say("bob", "@nexus which durian pudding for dessert? zqasked", **ROOM)
+    await harness.say("bob", "@nexus which durian pudding for dessert? zqasked", room="zqquiet")
     assert "zqasked" in await alice.page(f"/memory/{item['id']}")
     await fetch(settings, "DELETE FROM lineage WHERE item_kind = 'answer'")
     shown = await alice.page(f"/memory/{item['id']}")
