@@ -138,7 +138,7 @@ async def empty_trash(
         return await erase_entries(tx, access, home, wanted, now, key=key, confirmed=confirm)
 
     receipt, _ = await viewer.call.erase(erase)
-    return shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt})
+    return shown(request, viewer, "memory_forgotten", {"chrome": chrome, "receipt": receipt, "stay": ()})
 
 
 @router.post("/{id}/edit")

@@ -19,18 +19,12 @@
     }
   });
 
-  // What is unfolded to be filled in is in view, and folds up again by Cancel and by Escape.
+  // What is unfolded to be filled in folds up again by Cancel and by Escape.
   const fold = (part) => {
     part.querySelector("form")?.reset();
     part.open = false;
     part.querySelector("summary").focus();
   };
-  document.addEventListener("toggle", (event) => {
-    if (!event.target.matches("details.editing[open]")) return;
-    const form = event.target.querySelector("form");
-    form?.scrollIntoView({ block: "nearest" });
-    if (!form?.querySelector("[autofocus]")) form?.querySelector('textarea, select, input:not([type="hidden"])')?.focus({ preventScroll: true });
-  }, true);
   document.addEventListener("click", (event) => {
     const part = event.target.closest("[data-close]")?.closest("details.editing");
     if (part) fold(part);
