@@ -33,7 +33,7 @@ MAX_EXCERPT_CHARS: Final = 320
 MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writes at once
 CUT: Final = "\u2026"  # where something is left out
 LINE_BREAK: Final = " / "
-DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts say the same
+DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -78,8 +78,9 @@ class Excerpt:
 
 
 def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
-    """The distinct excerpts of the inputs, in their order; of very many, those of most weight."""
-    found: dict[frozenset[str], Excerpt] = {}
+    """The excerpts of the inputs, in their order; of very many, those of most weight. Of what somebody says again, word
+    by word, the last: nothing else is left out because of another one, which may say the contrary but for a "not"."""
+    found: dict[tuple[str, str], Excerpt] = {}
     recent: list[frozenset[str]] = []
     last_input_of: dict[str, int] = {}
     last_in: dict[str | int, tuple[int, int]] = {}  # a thread, or an earlier summary
@@ -93,14 +94,17 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
             order, before = (number, nth), last_in.get(place, NOTHING_BEFORE)
             followed.add(before)
             last_in[place] = order
+            if words in ("", CUT):  # no sentence, or a gap of an earlier summary
+                continue
             own = frozenset(terms(words))
-            known_as = found.get(own)
-            is_new = known_as is None or (is_own(author) and not is_own(known_as.author))  # not as another's quotation
-            if is_new and own:
+            weight = 0.0
+            if _has_content(words, own):
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
-                weight *= _has_content(words, own)
-                after = NOT_AMONG_INPUTS if source.after_gap and nth == 0 else before
-                found[own] = Excerpt(order, after, False, source.at, author, words, own, weight)
+            said = author, words.casefold()
+            if earlier := found.get(said):
+                weight = max(weight, earlier.weight)
+            after = NOT_AMONG_INPUTS if source.after_gap and nth == 0 else before
+            found[said] = Excerpt(order, after, False, source.at, author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda each: (-each.weight, each.order))[:MAX_EXCERPTS]
@@ -228,7 +232,8 @@ def extractive_summary(
     tokenizer: Tokenizer,
     scale: Scale = MINILM_SCALE,
 ) -> SummaryText:
-    """Choose excerpts greedily by weight, novelty and length up to `budget` tokens; shown in their original order.
+    """Choose excerpts greedily by weight, novelty and length up to `budget` tokens; shown in their original order. Of
+    what one person says of the same, the last is chosen: it may correct what was before.
 
     `vectors` has a row for each candidate, and `scale` says what their cosines say; without them they are compared
     by their terms.
@@ -238,10 +243,12 @@ def extractive_summary(
     costs = np.array([line_cost(each, tokenizer) for each in fitting], dtype=np.float64)
     similarity = _similarity(candidates, vectors, scale)
     weights = np.array([each.weight for each in fitting], dtype=np.float64)
-    nearest_chosen, available = np.zeros(len(candidates)), weights > 0
+    authors = np.array([each.author for each in candidates])
+    later = np.triu(similarity >= DUPLICATE_LIKENESS, k=1) & (authors[:, None] == authors)
+    nearest_chosen, available = np.zeros(len(candidates)), (weights > 0) & ~later.any(axis=1)
     chosen: list[int] = []
     while True:
-        available &= (costs <= left) & (nearest_chosen < DUPLICATE_LIKENESS)
+        available &= costs <= left
         if not available.any():
             break
         gain = np.where(available, weights * (1 - nearest_chosen) / np.sqrt(costs), -1.0)
@@ -251,6 +258,15 @@ def extractive_summary(
         left -= float(costs[best])
         nearest_chosen = np.maximum(nearest_chosen, similarity[best])
     text = in_order(fitting[n] for n in chosen)
+    return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def whole_summary(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokenizer) -> SummaryText | None:
+    """All excerpts, where there is room for all of them: what corrects or answers another one is none of much weight.
+    None where there is not."""
+    if len(candidates) > budget or sum(line_cost(each, tokenizer) for each in candidates) > budget:
+        return None
+    text = in_order(candidates)
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
 
 
@@ -299,6 +315,6 @@ def _similarity(
     similarity = np.zeros((len(candidates), len(candidates)))
     for i, one in enumerate(candidates):
         for j, other in enumerate(candidates[:i]):
-            common = len(one.terms & other.terms) / (len(one.terms) * len(other.terms)) ** 0.5
+            common = len(one.terms & other.terms) / (len(one.terms) * len(other.terms) or 1) ** 0.5
             similarity[i, j] = similarity[j, i] = common
     return similarity

@@ -40,6 +40,7 @@ from composer.summaries.extractive import (
     line_cost,
     mark_cost,
     shortened,
+    whole_summary,
 )
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -120,6 +121,8 @@ class Summariser:
     ) -> SummaryText:
         """Choose without a model. Excerpts are compared by their terms unless `by_meaning`, when the embedder does
         not answer, or when its budget is used up."""
+        if whole := await in_thread(whole_summary, candidates, budget, tokenizer):
+            return whole
         candidates = [candidate for candidate in candidates if candidate.weight > 0]
         vectors: Vectors | None = None
         try:
