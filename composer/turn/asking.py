@@ -21,7 +21,7 @@ from composer.turn.answers import DraftAnswer
 from composer.turn.citations import cites
 from composer.turn.delivery import Delivery
 from composer.turn.forget_offer import forget_offer
-from composer.turn.proposals import REMEMBER_LABEL, Proposal
+from composer.turn.proposals import REMEMBER_LABEL, ProposedWrite
 from composer.turn.question import asked_text
 from composer.turn.reading import PromptRequest
 from composer.turn.timing import timed
@@ -53,11 +53,11 @@ class ModelAsker:
         # The worker paused background indexing for this turn. From here on we mostly wait for the model: let it resume.
         # (If composing fails, the worker does.)
         self._priority.end(turn.id)
-        proposals = list[Proposal]()
+        proposals = list[ProposedWrite]()
         # Set first, so that a model that says "I will remind you" is right.
         if tools is None:
             fulfilled = await self._tools.fulfil_wish(request, draft.composed, asked)
-            if isinstance(fulfilled, Proposal):
+            if isinstance(fulfilled, ProposedWrite):
                 proposals = [fulfilled]
             elif any(fulfilled):
                 draft.notices, draft.notices_without_quotes = fulfilled

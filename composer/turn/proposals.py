@@ -24,18 +24,18 @@ _OPTION: Final = "--"  # begins an option of a command
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ProposedWrite:
     """A question for who asks, and the button that says yes to it."""
 
     question: str
     offer: Offer
 
 
-def proposal(what: str, words: str, message: str, label: str, command: str) -> Proposal:
+def proposal(what: str, words: str, message: str, label: str, command: str) -> ProposedWrite:
     """Ask whether to do `what` in their name. `words` of the message are what would be stored, and `command` does it.
     Raises Refused with the sentence for the model where the message does not say them, or the command would read them
     as something else."""
     is_said = find_quote(message, words) is not None or support(words_of(message), words) >= MIN_SUPPORT
     if not is_said or _OPTION in words or "\n" in command:
         raise Refused(_NOT_SAID.format(" ".join(command.split()[:2])))
-    return Proposal(proposal_sentence(what, command), Offer(label, command))
+    return ProposedWrite(proposal_sentence(what, command), Offer(label, command))

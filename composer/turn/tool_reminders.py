@@ -29,7 +29,7 @@ from composer.text.cleaning import clean_line
 from composer.text.dates.when import When, read_when
 from composer.text.notices import SHORT_ID_CHARS
 from composer.text.wishes import Wish
-from composer.turn.proposals import REMIND_LABEL, Proposal, proposal
+from composer.turn.proposals import REMIND_LABEL, ProposedWrite, proposal
 from composer.turn.tool_writes import judged_access
 from composer.visibility import AccessContext
 
@@ -79,7 +79,7 @@ class ToolReminders:
         self._is_set = bool(found)
         return [f"I have set a reminder for you. {_cancel(each)}" for each in found]
 
-    async def remind(self, words: str, text: str) -> tuple[str, str] | Proposal:
+    async def remind(self, words: str, text: str) -> tuple[str, str] | ProposedWrite:
         """Set the reminder if the message is a request for exactly this text; else propose it. Returns the sentence
         that tells the asker, and the same without its text. Raises Refused and BadInput with the sentence for the
         model, and NotFound."""
@@ -88,7 +88,7 @@ class ToolReminders:
             return await self._set(wish.when, clean_line(wish.text, 2_000))
         return self._proposal(self._when(words), clean_line(text, 2_000))
 
-    async def fulfil(self) -> tuple[list[str], list[str]] | Proposal:
+    async def fulfil(self) -> tuple[list[str], list[str]] | ProposedWrite:
         """Set the reminder that the message is a request for, or propose the first one that it asks for, if its time is
         understood whole: for answers whose model can call nothing. Returns what the asker is told, and the same without
         its text; nothing where the message asks for none that is understood."""
@@ -107,7 +107,7 @@ class ToolReminders:
     def _wish_at_once(self) -> Wish | None:
         return self._asked.wish_at_once(self._question.at, self._zone)
 
-    def _proposal(self, when: When, text: str) -> Proposal:
+    def _proposal(self, when: When, text: str) -> ProposedWrite:
         """Raises Refused and BadInput."""
         check_reminder(when, text, self._clock.now(), self._zone, self._called)
         in_dm = self._is_for_dm

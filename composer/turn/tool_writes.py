@@ -28,7 +28,7 @@ from composer.text.cleaning import shorten
 from composer.text.masking import mask
 from composer.text.notices import undo_sentence
 from composer.text.pairs import paired_value
-from composer.turn.proposals import REMEMBER_LABEL, SET_LABEL, Proposal, proposal
+from composer.turn.proposals import REMEMBER_LABEL, SET_LABEL, ProposedWrite, proposal
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 MAX_WRITES: Final = 3  # in one turn
@@ -84,7 +84,7 @@ class ToolWriter:
             self._earlier = await tx.turns.written(self._turn.id)
         return [_wordless_notice(id) for id in self._earlier]
 
-    async def remember(self, text: str) -> ToolWrite | Proposal:
+    async def remember(self, text: str) -> ToolWrite | ProposedWrite:
         """Store as a note what the message is a request to remember, if that is this text; else propose it. Raises
         Refused with the sentence for the model."""
         author, now = self._begin_write()
@@ -99,7 +99,7 @@ class ToolWriter:
         stored = mask(quote)
         return self._written("semantic", "note", note.id, tag, stored, f"Remembered: {stored}")
 
-    async def set_fact(self, key: str, value: str) -> ToolWrite | Proposal:
+    async def set_fact(self, key: str, value: str) -> ToolWrite | ProposedWrite:
         """Set a fact if its key and value are all that the message is a request to set (composer/text/pairs.py), and
         there is none of that key; else propose it. Raises Refused with the sentence for the model, and BadInput."""
         words = _words_of_value(value)
@@ -121,7 +121,7 @@ class ToolWriter:
         what, command = f'set the fact {key} = "{words}" in your name', f"/nexus fact set {key} {words}"
         return self._proposal(what, said, SET_LABEL, command)
 
-    def _proposal(self, what: str, words: str, label: str, command: str) -> Proposal:
+    def _proposal(self, what: str, words: str, label: str, command: str) -> ProposedWrite:
         return proposal(what, words, self._question.text, label, command)
 
     def _value(self, key: str, words: str) -> str | None:

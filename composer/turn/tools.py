@@ -38,7 +38,7 @@ from composer.repositories.database import Database
 from composer.text.asked import Asked
 from composer.turn.compose import NOT_COMPARABLE, ComposedPrompt
 from composer.turn.memberships import Memberships
-from composer.turn.proposals import WAITS, Proposal
+from composer.turn.proposals import WAITS, ProposedWrite
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.server_calls import ServerCalls
 from composer.turn.tool_calls import arguments_of, kept_calls, text_of, value_of
@@ -149,7 +149,7 @@ class MemoryTools:
 
     async def fulfil_wish(
         self, request: PromptRequest, composed: ComposedPrompt, asked: Asked
-    ) -> tuple[list[str], list[str]] | Proposal:
+    ) -> tuple[list[str], list[str]] | ProposedWrite:
         """Set the reminder that a message is a request for, or propose the one that it asks for, where its model can
         call nothing and its time is understood. Returns what the asker is told, and the same without its words. Raises
         Unavailable."""
@@ -193,7 +193,7 @@ class ToolSession:
         self._has_read = False
         self.notices: list[str] = []
         self.notices_without_quotes: list[str] = []
-        self.proposals: list[Proposal] = []
+        self.proposals: list[ProposedWrite] = []
 
     def offered(self) -> tuple[Tool, ...]:
         """The tools that the model may call next: none once its steps or tokens are used up."""
@@ -340,12 +340,12 @@ class ToolSession:
             return _Result("Nothing was found." if not items else "There is no room left.", CALL_FOUND_NOTHING)
         return _Result("\n".join(lines), CALL_FOUND, tuple(found))
 
-    def _propose(self, waiting: Proposal) -> _Result:
+    def _propose(self, waiting: ProposedWrite) -> _Result:
         if waiting not in self.proposals:
             self.proposals.append(waiting)
         return _Result(WAITS, CALL_WAITS)
 
-    async def _write(self, writing: Coroutine[None, None, ToolWrite | Proposal]) -> _Result:
+    async def _write(self, writing: Coroutine[None, None, ToolWrite | ProposedWrite]) -> _Result:
         if self._has_read or not self._writer.allowed:
             writing.close()
             raise Refused(
@@ -359,7 +359,7 @@ class ToolSession:
         except BaseException:  # stopped, or the database is gone: it may have committed
             self.tell([MAY_HAVE_STORED], [MAY_HAVE_STORED])
             raise
-        if isinstance(written, Proposal):
+        if isinstance(written, ProposedWrite):
             return self._propose(written)
         if written.item.id in {item.id for item in self._items}:
             return _Result("It is stored already.", CALL_REFUSED)
@@ -382,7 +382,7 @@ class ToolSession:
         except BaseException:
             self.tell([MAY_HAVE_SET], [MAY_HAVE_SET])
             raise
-        if isinstance(said, Proposal):
+        if isinstance(said, ProposedWrite):
             return self._propose(said)
         self.tell(said[:1], said[1:])
         return _Result("It is set. The person is told when, and how to cancel it.", CALL_STORED)

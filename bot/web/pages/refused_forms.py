@@ -76,7 +76,7 @@ class _Element:
 
 
 @dataclass(slots=True)
-class _Form:
+class _SentForm:
     """A form of a page, with its fields, and what it is folded up in."""
 
     element: _Element
@@ -94,7 +94,7 @@ class _Page(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.forms = list[_Form]()
+        self.forms = list[_SentForm]()
         self.main: _Element | None = None
         self.focused = list[_Element]()
         self._folds, self._select, self._form = list[_Element](), "", False
@@ -115,7 +115,7 @@ class _Page(HTMLParser):
             self._folds.append(found)
         elif tag == "form":
             self._form = True
-            self.forms.append(_Form(found, tuple(self._folds)))
+            self.forms.append(_SentForm(found, tuple(self._folds)))
         elif tag in ("input", "textarea", "select", "option") and self._form:
             self._select = str(found.attrs.get("name")) if tag == "select" else self._select
             self.forms[-1].fields.append(found)
@@ -147,7 +147,7 @@ def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sent
         edits.append((each.start, each.end, each.written(without)))
     if read.main is not None:
         edits.append((read.main.start, read.main.end, read.main.written({**read.main.attrs, "data-address": address})))
-    if (form := _sent_form(read.forms, action, sent)) is not None:
+    if (form := _form_of(read.forms, action, sent)) is not None:
         edits.append((form.element.end, form.element.end, alert))
         edits += [(each.start, each.end, each.written({**each.attrs, "open": None})) for each in form.folds]
         edits += _filled(form, sent)
@@ -158,14 +158,14 @@ def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sent
     return page
 
 
-def _sent_form(forms: Sequence[_Form], action: str, sent: Mapping[str, Sequence[str]]) -> _Form | None:
+def _form_of(forms: Sequence[_SentForm], action: str, sent: Mapping[str, Sequence[str]]) -> _SentForm | None:
     """The form of those that go to an address whose hidden values were sent, or else the first."""
     there = [each for each in forms if each.element.attrs.get("action") == action]
     same = (each for each in there if all(value in sent.get(name, ()) for name, value in each.hidden().items()))
     return next(same, next(iter(there), None))
 
 
-def _filled(form: _Form, sent: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, int, str]]:
+def _filled(form: _SentForm, sent: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, int, str]]:
     """The changes that put into a form what was sent of its fields."""
     for each in form.fields:
         name, kind, attrs = str(each.attrs.get("name")), each.attrs.get("type") or "", dict[str, Any](each.attrs)
