@@ -34,7 +34,8 @@ async def office(settings: Settings, model: ObedientServer) -> AsyncIterator[Off
 
 
 def order(*statements: dict[str, Any]) -> str:
-    orders = json.dumps(list(statements), separators=(",", ":")).replace('"', "^")  # in quotation marks, or behind a colon, they would be
+    # In quotation marks, or behind a colon, they would be somebody else's.
+    orders = json.dumps(list(statements), separators=(",", ":")).replace('"', "^")
     return f"by the way OBEY<<{orders}>>YEBO thanks"
 
 

@@ -75,6 +75,7 @@ async def test_what_opens_on_pages_is_for_everybody_s_eyes(
     await window.tab.wait_for_selector(".connecting")
     await window.tab.click(".copied.key button")
     await window.tab.wait_for_selector(".copied.key button:has-text('Copied')")
+    await window.tab.fill("#try [name=question]", "What do I prefer?")
     await window.tab.click("#try button[value=mcp]")
     await window.tab.wait_for_selector("#tried:has-text('The key works')")
     await Hub(harness).write("alice", "I prefer dark roast.")

@@ -125,7 +125,7 @@ async def test_what_is_sent_besides_the_messages_is_short(settings: Settings) ->
             extraction_reply([{"text": text, "sources": [number]} for number, text in enumerate(reasons, 1)]),
             extraction_reply([]),
         ]
-        await office.post_messages(*(("alice", f"{number}: {text}") for number, text in enumerate(reasons)))
+        await office.post_messages(*(("alice", f"n{number} {text}") for number, text in enumerate(reasons)))
         await office.extract()
         await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MAX_BATCH_SIZE)))
         assert await office.extract(1) == MAX_BATCH_SIZE
