@@ -155,6 +155,10 @@ def _take(browser: Any, link: str) -> None:
     page.click(".places a:has-text('general')")
     page.wait_for_selector(".month")
     _picture(page, "room")
+    page.goto(f"{base}/rooms")
+    page.click("a[href^='/projects/']:has-text('launch')")
+    page.wait_for_selector(".place h1")
+    _picture(page, "project")
     _remember(page, base)
     page.goto(f"{base}/memory/map")
     while page.locator("svg.points circle").count() < len(THINGS):  # they are being indexed
