@@ -87,9 +87,9 @@ def rank(
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
     names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
     people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
-    the question. `rooms` are the namespaces of the rooms that it names,
-    `times` reads the times that it names. What was asked of an agent comes after
-    everything else, unless the question is about what was asked: people ask again what was not answered.
+    the question. `rooms` are the namespaces of the rooms that it names, `times` reads the times that it names. What was
+    asked of an agent comes after everything else, unless the question is about what was asked: people ask again what
+    was not answered.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))

@@ -54,6 +54,12 @@ def fact_items(facts: Sequence[Fact], origins: Mapping[str, str] = NO_ORIGINS) -
     return [fact_item(fact, origins.get(fact.namespace, ""), newest.get(fact.id)) for fact in facts]
 
 
+def plain_value(value: str) -> str:
+    """The value of a fact, which is JSON, as people write it: a text without its quotes."""
+    found = json.loads(value)
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
 def fact_item(fact: Fact, came_from: str = "", newest: Fact | None = None, longest: int | None = None) -> Item:
     """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from.
     `newest`: the newest of several values of its key that hold at once. `longest`: at most so many characters of the

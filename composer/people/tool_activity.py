@@ -1,7 +1,6 @@
 """What one of a person's tools did with their memory, for that person: what it wrote, what it was handed out, and how
 often it asked."""
 
-import json
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ async def _items(
     if len(found) < len(ids):
         exact = await structured.read(tx.structured, readable, now)
         others: list[tuple[ReadKind, Fact | Landmark, str]] = [
-            *((ReadKind.FACT, each, f"{each.key} = {_plain(each.value)}") for each in exact.facts),
+            *((ReadKind.FACT, each, f"{each.key} = {structured.plain_value(each.value)}") for each in exact.facts),
             *((ReadKind.DECISION, each, each.text) for each in exact.landmarks),
         ]
         found += [
@@ -116,9 +115,3 @@ async def _items(
             if each.id in ids
         ]
     return found
-
-
-def _plain(value: str) -> str:
-    """The value of a fact, which is JSON, as people write it."""
-    found = json.loads(value)
-    return found if isinstance(found, str) else value

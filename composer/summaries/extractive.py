@@ -1,5 +1,5 @@
 """The excerpts of summaries, and a choice of them without a model: of those that ask or decide something or cover many
-terms, without near-duplicates. Pure.
+terms; of what one person says of the same, the last. Pure.
 
 An excerpt is a whole message, since half of one may say the contrary of it: the list under "What we will not do:", the
 second line of "I never agree that". What one person writes at once is one, too: "We pay all invoices", then "*NOT
@@ -264,7 +264,8 @@ def extractive_summary(
 def whole_summary(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokenizer) -> SummaryText | None:
     """All excerpts, where there is room for all of them: what corrects or answers another one is none of much weight.
     None where there is not."""
-    if len(candidates) > budget or sum(line_cost(each, tokenizer) for each in candidates) > budget:
+    left = budget - mark_cost(tokenizer)
+    if len(candidates) > left or sum(line_cost(each, tokenizer) for each in candidates) > left:
         return None
     text = in_order(candidates)
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)

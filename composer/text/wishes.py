@@ -1,8 +1,9 @@
 """Wishes to be reminded, in the words of a message: "remind me in 2 hours to call Tom", in many languages. Pure.
 
 Only imperatives count, where the text begins, with a greeting or a time before them at most (in languages whose verb
-stands last, anywhere in its first sentence, but not behind a colon), and outside English only those that name a time to come and something to do: the same verbs say much else. "Rappelle-moi demain" is "call me
-back tomorrow", "erinnert mich an Oma" is "looks like grandma", and "remind me what Bob said" asks what was said.
+stands last, anywhere in its first sentence, but not behind a colon), and outside English only those that name a time
+to come and something to do: the same verbs say much else. "Rappelle-moi demain" is "call me back tomorrow", "erinnert
+mich an Oma" is "looks like grandma", and "remind me what Bob said" asks what was said.
 """
 
 import re

@@ -4,7 +4,6 @@ anybody else."""
 import gettext as catalogues
 import gzip
 import io
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from bot.web.links import message_link
 from bot.web.pages.assets import address_of
 from bot.web.pages.quoted import quoted_decision, quoted_fact
 from bot.web.pages.sources import cards_of, with_links
+from composer.layers.structured import plain_value
 from composer.people.places import NamedPlace
 from composer.text.file_kinds import file_kind
 from composer.text.offline import OFFLINE
@@ -224,7 +224,7 @@ def _environment() -> Environment:
         "link": message_link,
         "with_links": with_links,
         "links_with": links_with,
-        "value": fact_value,
+        "value": plain_value,
         "initials": initials,
         "kind_of_file": lambda file: "picture" if file.is_image else file_kind(file.name, file.type) or "text",
         "browser": browser_in_words,
@@ -370,12 +370,6 @@ class Dates:
 
     def _today(self) -> date:
         return (self._now or datetime.now(UTC)).astimezone(self._zone).date()
-
-
-def fact_value(value: str) -> str:
-    """The value of a fact, which is JSON, as people write it: a text without its quotes."""
-    found = json.loads(value)
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
 @pass_context

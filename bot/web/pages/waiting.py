@@ -9,10 +9,11 @@ from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.pages.decisions import DecisionAct
-from bot.web.pages.rendering import fact_value, page
+from bot.web.pages.rendering import page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import teams
 from composer.errors import NotFound
+from composer.layers.structured import plain_value
 from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.memory.review import whole_text
 from composer.model import Trust, project_namespace
@@ -55,7 +56,7 @@ class Proposal:
     def words(self) -> str:
         """What it says, all of it."""
         if self.item.kind == "fact":
-            return f"{self.item.detail} = {fact_value(self.item.text)}"
+            return f"{self.item.detail} = {plain_value(self.item.text)}"
         return whole_text(self.item)
 
 
