@@ -31,7 +31,7 @@ BODY_SECONDS: Final = 60.0  # for all of it
 STREAMED_SECONDS: Final = 3_600.0  # for a file that is written to disk as it arrives
 ARRIVING_AT_ONCE: Final = 64  # bodies from one address; the one that began first makes room for another
 CLOSING_HEADER: Final[Mapping[str, str]] = {"Connection": "close"}  # what is left of a body is not read as a request
-MAX_JSON_NAMES: Final = 5_000  # of one object: metadata, which may hold most, has 10,000 bytes
+MAX_JSON_NAMES: Final = 2_000  # of one object: metadata, which may hold most, has 10,000 bytes
 # Fifty of each entry of the largest document: ten million that say nothing took 1 GB, and stopped the process for a
 # second.
 MAX_JSON_VALUES: Final = 1_000_000

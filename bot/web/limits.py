@@ -34,8 +34,12 @@ LIMIT_SECONDS: Final = 0.5  # for Redis, which a request waits for
 ALONE_SECONDS: Final = 5.0  # for which Redis is left alone after it did not answer
 ALONE_SHARE: Final = 2  # a process that counts alone gives this part of what there is
 MAX_CALLERS: Final = 20_000  # whom a process that counts alone remembers
-AGAIN_SECONDS: Final = 2.0  # for which who is refused is refused again, without being looked up
+BYTES_PER_REQUEST: Final = 256 * 1024  # of a body: a longer one counts as so many requests
+BODY_SHARE: Final = 2  # this part of a minute's requests is the most that one body counts as
+AGAIN_SECONDS: Final = 5.0  # for which who is refused is refused again, without being looked up
 HELD_SECONDS: Final = 1.0  # after which they are told so: each of their connections asks once in this time
+TOLD_IN_IT: Final = 20  # of one caller, whatever they ask with: a refusal costs as much as a small answer
+MOST_HELD_SECONDS: Final = 30.0  # for which one is held whose others wait before it
 IPV6_PREFIX: Final = 64  # bits of an address that one network shares, which has as many addresses as it wants
 LIMIT_KEY_PREFIX: Final = "nexus:requests"
 
@@ -57,59 +61,72 @@ class FairUse:
         self._shared = SlidingWindowCounterRateLimiter(storage)
         self._alone: TTLCache[str, list[int]] = TTLCache(MAX_CALLERS, MINUTE)
         self._alone_until = -math.inf
-        # Seconds to wait, by who asked, and by what they asked with.
-        self._refused: TTLCache[str, int] = TTLCache(MAX_CALLERS, AGAIN_SECONDS)
+        # By who asked, and by what they asked with: who that is, and until when there is nothing for them.
+        self._refused: TTLCache[str, tuple[str, float]] = TTLCache(MAX_CALLERS, AGAIN_SECONDS)
+        self._told: TTLCache[str, float] = TTLCache(MAX_CALLERS, MINUTE)  # when the last of a caller's is told so
         self._limits = {False: RateLimitItemPerMinute(per_minute), True: RateLimitItemPerMinute(admin_per_minute)}
 
-    async def admit(self, caller: str, *, admin: bool = False, credentials: Sequence[str] = ()) -> None:
+    async def admit(
+        self, caller: str, *, admin: bool = False, credentials: Sequence[str] = (), body_bytes: int = 0
+    ) -> None:
         """Count a request of a caller, `person:`, `browsers:` or `key:` with an id or `address:` with one; or with
-        `admin`, count it as one for what only admins may do. `credentials` are the texts that they ask with: see
-        `require_not_refused`. Raises TooManyRequests."""
+        `admin`, count it as one for what only admins may do. A long body counts as several: to read it takes everybody
+        time. `credentials` are the texts that they ask with: see `require_not_refused`. Raises TooManyRequests."""
         counted_as = f"{'admin:' if admin else ''}{caller}"
+        told = [_digest(credentials)] if credentials else []
+        if (before := self._refused.get(counted_as)) is not None:
+            self._refused.update(dict.fromkeys(told, before))
         await self._require_not_refused(counted_as)
-        seconds = await self._wait(admin, counted_as)
+        most = max(1, self._limits[admin].amount // BODY_SHARE)
+        seconds = await self._wait(admin, counted_as, min(1 + body_bytes // BYTES_PER_REQUEST, most))
         if seconds is not None:
-            self._refused.update(dict.fromkeys([counted_as, *([_digest(credentials)] if credentials else [])], seconds))
+            refused = counted_as, asyncio.get_running_loop().time() + seconds
+            self._refused.update(dict.fromkeys([counted_as, *told], refused))
             raise TooManyRequests(seconds)
 
     async def require_not_refused(self, credentials: Sequence[str]) -> None:
         """Raises TooManyRequests, after a second, for what `admit` has refused a moment ago, without asking Redis, or
-        the database whose it is: who sends hundreds in a second takes little of everybody's time."""
+        the database whose it is; later where more of the same caller's are held: who sends hundreds in a second takes
+        little of everybody's time."""
         await self._require_not_refused(_digest(credentials))
 
     async def _require_not_refused(self, asked: str) -> None:
-        seconds = self._refused.get(asked)
-        if seconds is not None:
-            await asyncio.sleep(HELD_SECONDS)
-            raise TooManyRequests(seconds)
+        now = asyncio.get_running_loop().time()
+        caller, until = self._refused.get(asked, ("", now))
+        if until <= now:
+            return
+        told = max(now + HELD_SECONDS, self._told.get(caller, now) + HELD_SECONDS / TOLD_IN_IT)
+        self._told[caller] = told = min(told, now + MOST_HELD_SECONDS)
+        await asyncio.sleep(told - now)
+        raise TooManyRequests(max(1, math.ceil(until - told)))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._pool.aclose()
 
-    async def _wait(self, kind: bool, caller: str) -> int | None:
-        """The seconds to wait until a caller has another request; None where they have one now."""
+    async def _wait(self, kind: bool, caller: str, requests: int) -> int | None:
+        """The seconds to wait until a caller has another request; None where they have so many now."""
         now = asyncio.get_running_loop().time()
         if now >= self._alone_until:
             try:
-                return await self._wait_by_all(kind, caller)
+                return await self._wait_by_all(kind, caller, requests)
             except (RedisError, OSError, TimeoutError) as error:
                 logger.warning("web.fair_use_alone", error=type(error).__name__)
                 self._alone_until = now + ALONE_SECONDS
-        return self._wait_alone(kind, caller)
+        return self._wait_alone(kind, caller, requests)
 
-    async def _wait_by_all(self, kind: bool, caller: str) -> int | None:
+    async def _wait_by_all(self, kind: bool, caller: str, requests: int) -> int | None:
         limit = self._limits[kind]
-        if await self._shared.hit(limit, caller):
+        if await self._shared.hit(limit, caller, cost=requests):
             return None
         ends, _ = await self._shared.get_window_stats(limit, caller)
         return min(MINUTE, math.ceil(ends - time.time()))
 
-    def _wait_alone(self, kind: bool, caller: str) -> int | None:
+    def _wait_alone(self, kind: bool, caller: str, requests: int) -> int | None:
         count = self._alone.get(caller)
         if count is None:
             count = self._alone[caller] = [0]
-        count[0] += 1
+        count[0] += requests
         return None if count[0] <= max(1, self._limits[kind].amount // ALONE_SHARE) else MINUTE
 
 

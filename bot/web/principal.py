@@ -42,7 +42,8 @@ async def principal_of(request: Request, nexus: WebState) -> Principal:
     nothing left of with 429; who has too much in progress with 503."""
     found = await known_principal(request, nexus)
     request.state.key = str(found.id)  # for the line in the log
-    await nexus.fair_use.admit(person_of(found), credentials=texts_of(request, nexus.app))
+    credentials = texts_of(request, nexus.app)
+    await nexus.fair_use.admit(person_of(found), credentials=credentials, body_bytes=_body_bytes(request))
     path: str = request.scope["path"]
     if found.vendor is not None and not any(is_within(path, allowed) for allowed in PATHS_OF_TOOLS):
         raise RequestRefused(403, NOT_FOR_TOOLS)
@@ -97,11 +98,15 @@ async def hold_body(request: Request, nexus: WebState) -> None:
     """Hold the room that a long body takes, before it is read and until the request is answered: MiB, as many as the
     request says, or the most where it does not. Raises Unavailable where whoever asks, or everybody, has too many in
     progress for too long."""
-    length = request.headers.get("content-length")
-    declared = int(length) if length is not None else MOST_MIB * MIB if "transfer-encoding" in request.headers else 0
-    if declared > MIB:
-        amount = min(math.ceil(declared / MIB), MOST_MIB)  # what is longer is refused where it is read
+    if (size := _body_bytes(request)) > MIB:
+        amount = min(math.ceil(size / MIB), MOST_MIB)  # what is longer is refused where it is read
         await request.state.held.enter_async_context(nexus.bodies.take(amount=amount))
+
+
+def _body_bytes(request: Request) -> int:
+    """The length of a body as the request says it, or the most where it does not."""
+    length = request.headers.get("content-length")
+    return int(length) if length is not None else MOST_MIB * MIB if "transfer-encoding" in request.headers else 0
 
 
 async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None:
@@ -110,7 +115,7 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
     found = None if bearer is None else nexus.app.credentials.gateway_key(bearer)
     if found is not None:
         request.state.key = str(found.id)
-        await nexus.fair_use.admit(f"key:{found.id}")
+        await nexus.fair_use.admit(f"key:{found.id}", body_bytes=_body_bytes(request))
         await _take_place(request, nexus)
     return found
 

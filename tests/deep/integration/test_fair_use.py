@@ -119,11 +119,51 @@ async def test_who_asks_again_at_once_waits_for_the_refusal_while_others_are_adm
         for _ in range(100):
             await asyncio.sleep(0)
         assert not any(each.done() for each in again)
-        await fair_use.require_not_refused(["another key"])
+        await fair_use.require_not_refused(["somebody else's key"])
         await fair_use.require_not_refused([])
         await fair_use.admit("person:b")
         for each in again:
             each.cancel()
+
+
+async def test_a_caller_is_told_of_twenty_refusals_in_a_second_however_many_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(limits, "HELD_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "MOST_HELD_SECONDS", 4.0)
+    async with counting(NOBODY, 2) as fair_use:
+        await fair_use.admit("person:a")
+        with pytest.raises(TooManyRequests):
+            await fair_use.admit("person:a", credentials=["one key"])
+        monkeypatch.setattr(limits.asyncio, "sleep", sleep)
+        with pytest.raises(TooManyRequests):
+            await fair_use.admit("person:a", credentials=["another key"])
+        for number in range(100):
+            with pytest.raises(TooManyRequests):
+                await fair_use.require_not_refused(["one key" if number % 2 else "another key"])
+        with pytest.raises(TooManyRequests):
+            await fair_use.admit("person:a")
+    assert slept[0] == pytest.approx(1.0)
+    assert slept[0] < slept[20] < slept[40] <= 3.0
+    assert max(slept) == slept[-1] == pytest.approx(4.0)  # nobody is held for longer
+
+
+async def test_a_long_body_counts_as_several_requests_but_never_as_all(harness: AppHarness, caller: str) -> None:
+    async with counting(harness.app.redis_url, 200) as fair_use:
+        await fair_use.admit(caller, body_bytes=limits.BYTES_PER_REQUEST * 59)
+        await fair_use.admit(caller, body_bytes=2**40)  # half of a minute's
+        assert 40 <= await admitted(fair_use, caller, 300) < 160, "a minute that ends meanwhile gives some back"
+
+
+async def test_a_long_body_counts_as_several_requests_without_redis_too() -> None:
+    async with counting(NOBODY, 40) as fair_use:
+        await fair_use.admit("key:a", body_bytes=limits.BYTES_PER_REQUEST * 9)
+        assert await admitted(fair_use, "key:a", 30) == 10
 
 
 async def test_a_limit_of_one_is_one_without_redis_too() -> None:
