@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Final
 
 from composer.ports.database import Statements
@@ -48,15 +49,27 @@ class TenantPerson:
     last_used_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceWithoutAdmin:
-    """A project or a team (`kind`) that has no admin."""
+class PlaceKind(StrEnum):
+    """What people are members of."""
 
-    kind: str
+    PROJECT = "project"
+    TEAM = "team"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPlace:
+    """A project or a team, with how many people and rooms are in it, and one user and the name of each person who is
+    its admin. `name`: None where it is not told."""
+
+    kind: PlaceKind
     id: uuid.UUID
-    name: str
+    name: str | None
     isolated: bool
     created_at: datetime
+    members: int
+    rooms: int
+    admin_ids: tuple[uuid.UUID, ...]
+    admin_names: tuple[str, ...]
 
 
 class TenantFigures:
@@ -93,6 +106,30 @@ class TenantFigures:
         rows = await self._sql.fetch("tenant_figures", now=now, nameless=NAMELESS, names=list(names))
         return {row["name"]: row["count"] for row in rows}
 
-    async def without_admin(self, limit: int) -> list[PlaceWithoutAdmin]:
-        """The projects and teams that have no admin, or only some whose names were erased."""
-        return await self._sql.fetch_as(PlaceWithoutAdmin, "places_without_admin", limit=limit, nameless=NAMELESS)
+    async def places(
+        self,
+        teams: Collection[uuid.UUID],
+        limit: int,
+        after: tuple[datetime, uuid.UUID] | None = None,
+        *,
+        kind: PlaceKind | None = None,
+        words: str | None = None,
+        orphaned: bool = False,
+        id: uuid.UUID | None = None,
+    ) -> list[TenantPlace]:
+        """Some projects and teams of the tenant, the newest first, `after` one of them. Of teams that have an admin the
+        names of these alone (`teams`) are told. `words`, in lower case, are searched for in names that are told and in
+        those of admins; `orphaned`: those that have no admin, or only some whose names were erased; `id`: that one."""
+        return await self._sql.fetch_as(
+            TenantPlace,
+            "tenant_places",
+            teams=list(teams),
+            limit=limit,
+            after=None if after is None else after[0],
+            after_id=None if after is None else after[1],
+            kind=kind,
+            words=words,
+            orphaned=orphaned,
+            place_id=id,
+            nameless=NAMELESS,
+        )

@@ -68,7 +68,7 @@ class Act(StrEnum):
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
     MANAGE_PEOPLE = "make people admins, sign them out and let them in again, and disable them"
-    MANAGE_ORPHANS = "give a project or team without an admin one, or delete it"
+    OVERSEE_PLACES = "see all projects and teams by their figures, and give one without an admin one, or delete it"
     IMPORT_HISTORY = "bring in what was said in public rooms from a file, and undo that"
     SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
@@ -415,11 +415,11 @@ TABLE: Final[Mapping[Act, Rule]] = {
             ),
         )
     ),
-    Act.MANAGE_ORPHANS: Rule(
+    Act.OVERSEE_PLACES: Rule(
         (
             AnyOf(
                 (_TENANT_ADMIN,),
-                "Only an admin of this workspace may do that with projects and teams that have no admin: ask one.",
+                "Only an admin of this workspace may see all projects and teams and manage those that have no admin.",
             ),
         )
     ),

@@ -47,16 +47,42 @@ SELECT name, CASE name
     WHEN 'pending' THEN (SELECT count(*) FROM quarantine WHERE tenant_id = :tenant_id AND state = 'pending')
 END AS count FROM unnest(:names::text[]) AS name
 
--- name: places_without_admin
--- List the projects and teams that nobody is an admin of whose name was not erased (`nameless`), projects first, by name.
-SELECT 'project' AS kind, p.id, p.slug AS name, p.isolated, p.created_at FROM projects AS p
-WHERE p.tenant_id = :tenant_id
-      AND NOT EXISTS (SELECT FROM project_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
-                      WHERE m.tenant_id = :tenant_id AND m.project_id = p.id AND m.role = 'admin' AND u.name <> :nameless)
-UNION ALL
-SELECT 'team', t.id, t.name, false, t.created_at FROM teams AS t
-WHERE t.tenant_id = :tenant_id
-      AND NOT EXISTS (SELECT FROM team_members AS m JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
-                      WHERE m.tenant_id = :tenant_id AND m.team_id = t.id AND m.role = 'admin' AND u.name <> :nameless)
-ORDER BY 1, 3, 2
+-- part: place_admins_rows
+-- The admins of a project or a team `p` whose name was not erased (`nameless`), each person once.
+SELECT (array_agg(u.id ORDER BY u.name, u.id))[1] AS id, min(u.name) AS name
+FROM (SELECT m.user_id FROM project_members AS m
+      WHERE m.tenant_id = :tenant_id AND m.project_id = p.id AND m.role = 'admin'
+      UNION ALL
+      SELECT m.user_id FROM team_members AS m
+      WHERE m.tenant_id = :tenant_id AND m.team_id = p.id AND m.role = 'admin') AS led
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = led.user_id AND u.name <> :nameless
+GROUP BY coalesce(u.person_id, u.id)
+
+-- name: tenant_places
+-- List the projects and teams of a tenant, of one `kind` or both (NULL), the newest first, with how many people and rooms
+-- are in each, and who its admins are. The name of a team is told (else NULL) where it is one of `teams`, or has no admin.
+-- `words`: in the name that is told, or in that of an admin; `orphaned`: those without an admin alone; `place_id`: that one
+-- alone. Never what is filed there.
+SELECT p.kind, p.id, p.name, p.isolated, p.created_at,
+       (SELECT count(DISTINCT coalesce(u.person_id, u.id))
+        FROM (SELECT m.user_id FROM project_members AS m WHERE m.tenant_id = :tenant_id AND m.project_id = p.id
+              UNION ALL
+              SELECT m.user_id FROM team_members AS m WHERE m.tenant_id = :tenant_id AND m.team_id = p.id) AS inside
+        JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = inside.user_id) AS members,
+       (SELECT count(*) FROM conversations AS c
+        WHERE c.tenant_id = :tenant_id AND c.project_id = p.id AND c.kind = 'room') AS rooms,
+       ARRAY(SELECT a.id FROM ({{place_admins_rows}}) AS a ORDER BY a.name, a.id) AS admin_ids,
+       ARRAY(SELECT a.name FROM ({{place_admins_rows}}) AS a ORDER BY a.name, a.id) AS admin_names
+FROM (SELECT p.kind, p.id, p.isolated, p.created_at,
+             CASE WHEN p.kind = 'project' OR p.id = ANY (:teams::uuid[])
+                       OR NOT EXISTS ({{place_admins_rows}}) THEN p.name END AS name
+      FROM (SELECT 'project' AS kind, id, slug AS name, isolated, created_at FROM projects WHERE tenant_id = :tenant_id
+            UNION ALL
+            SELECT 'team', id, name, false, created_at FROM teams WHERE tenant_id = :tenant_id) AS p
+      WHERE (:kind::text IS NULL OR p.kind = :kind) AND (:place_id::uuid IS NULL OR p.id = :place_id)
+            AND (:after::timestamptz IS NULL OR (p.created_at, p.id) < (:after, :after_id::uuid))
+            AND (NOT :orphaned::boolean OR NOT EXISTS ({{place_admins_rows}}))) AS p
+WHERE :words::text IS NULL OR strpos(lower(p.name), :words) > 0
+      OR EXISTS (SELECT FROM ({{place_admins_rows}}) AS a WHERE strpos(lower(a.name), :words) > 0)
+ORDER BY p.created_at DESC, p.id DESC
 LIMIT :limit

@@ -273,11 +273,11 @@ async def test_admins_see_places_lose_their_admin_and_get_one(harness: AppHarnes
         async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
             assert await tx.teams.set_role(uuid.UUID(team), left, TeamRole.MEMBER, left)
         await people.is_told()
-        assert "Without an admin" in await carol.page("/admin/people")
+        assert "without an admin" in await carol.page("/admin/places")
         user = await id_of(harness, "bob")
-        await client.put(f"/v1/admin/orphans/{team}/admin", json={"user": user}, headers=OWN | carol._cookie())
+        await client.put(f"/v1/admin/teams/{team}/admin", json={"user": user}, headers=OWN | carol._cookie())
         await people.is_told()
-        assert "Without an admin" not in await carol.page("/admin/people")
+        assert "without an admin" not in await carol.page("/admin/places")
         assert no_admin.changes == 0
 
 

@@ -338,6 +338,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /admin/import": Row(ADMINS),
     "GET /admin/people": Row(ADMINS),
     "GET /admin/people/{user}": Row(ADMINS, somebody),
+    "GET /admin/places": Row(ADMINS),
     "GET /admin/settings": Row(ADMINS),
     "GET /ask": Row(),
     "GET /ask/conversations": Row(),
@@ -378,12 +379,12 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /admin/import/run": Row(ADMINS, form={"id": _NOBODYS, "channel": "C1"}),
     "POST /admin/import/undo": Row(ADMINS, form={"id": _NOBODYS}),
     "POST /admin/jobs/{name}": Row(ADMINS),
-    "POST /admin/people/orphans/{id}/admin": Row(ADMINS, orphan, {"user": "<user>"}),
-    "POST /admin/people/orphans/{id}/delete": Row(ADMINS, orphan),
     "POST /admin/people/{user}/admin": Row(ADMINS, somebody, {"admin": "true"}),
     "POST /admin/people/{user}/disabled": Row(ADMINS, somebody, {"disabled": "true"}),
     "POST /admin/people/{user}/link": Row(ADMINS, somebody_invited),
     "POST /admin/people/{user}/sign-out": Row(ADMINS, somebody),
+    "POST /admin/places/{id}/admin": Row(ADMINS, orphan, {"user": "<user>"}),
+    "POST /admin/places/{id}/delete": Row(ADMINS, orphan),
     "POST /admin/settings": Row(ADMINS, form={"group": "retrieval", "name": "top_k", "value": "7"}),
     "POST /ask": Row(
         of=conversation_in_project, form={"text": "zqforged", "session": "<session>"}, file="files", alone=("project",)

@@ -110,7 +110,7 @@ OF_ROOT: Final = (
     Act.CHANGE_SETTINGS,
     Act.SEE_AUDIT,
     Act.MANAGE_PEOPLE,
-    Act.MANAGE_ORPHANS,
+    Act.OVERSEE_PLACES,
     Act.IMPORT_HISTORY,
     Act.SEE_USAGE,
 )

@@ -1,5 +1,4 @@
-"""`/admin/people`: who is in the organisation, with figures of each, and what an admin does with them; and projects and
-teams that have no admin."""
+"""`/admin/people`: who is in the organisation, with figures of each, and what an admin does with them."""
 
 import secrets
 import uuid
@@ -11,7 +10,6 @@ from fastapi.responses import RedirectResponse
 from bot.web.pages.admin import ADMIN
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
-from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.people.administration import (
     let_back_in,
     managed_person,
@@ -21,7 +19,6 @@ from composer.people.administration import (
 )
 from composer.people.credentials.keys import SECRET_BYTES
 from composer.people.credentials.sign_in import login_url
-from composer.people.orphans import appoint, delete, orphans
 from composer.text.cursors import cursor_of, read_cursor
 
 PEOPLE: Final = f"{ADMIN}/people"
@@ -40,36 +37,10 @@ async def show_people(
     month = call.app.operations.month(viewer.principal.tenant_id)
     async with viewer.reading() as reading:
         found = await reading.tx.tenant_figures.people(month, call.now, SHOWN_PEOPLE + 1, after, most=COUNTED_ENTRIES)
-        without_admin = await orphans(reading.tx, reading.access)
     shown = found[:SHOWN_PEOPLE]
     following = cursor_of(shown[-1].created_at, shown[-1].id) if len(found) > SHOWN_PEOPLE else None
-    values = {"people": shown, "next": following, "orphans": without_admin, "counted": COUNTED_ENTRIES}
+    values = {"people": shown, "next": following, "counted": COUNTED_ENTRIES}
     return _shown(request, viewer, "admin_people.html", reading.chrome, **values)
-
-
-@router.post("/orphans/{id}/admin")
-async def appoint_admin(
-    viewer: AdminSignedIn,
-    id: uuid.UUID,
-    csrf: Annotated[str, Form()],
-    user: Annotated[uuid.UUID, Form()],
-) -> Response:
-    """Make a member of a project or team without an admin its admin."""
-    viewer.require_form(csrf)
-    async with viewer.call.writing(alone=True) as (tx, access):
-        await appoint(tx, access, id, user, viewer.call.now)
-    return RedirectResponse(PEOPLE, 303)
-
-
-@router.post("/orphans/{id}/delete")
-async def delete_orphan(viewer: AdminSignedIn, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
-    """Delete a project or team without an admin; the page has said what that means."""
-    viewer.require_form(csrf)
-    call, key = viewer.call, secrets.token_bytes(RECEIPT_KEY_BYTES)
-    async with call.writing(alone=True) as (tx, access):
-        home = call.app.settings.home
-        call.erased.append(await delete(tx, access, home, id, call.now, key=key, confirmed=True))
-    return RedirectResponse(PEOPLE, 303)
 
 
 @router.get("/{user}")

@@ -427,18 +427,6 @@ class AsyncNexus:
         """GET /v1/keys/{id}/activity: what a tool wrote, what it read, and how often it asked."""
         return cast(dict[str, Any], await self.request("GET", f"/v1/keys/{_part(id)}/activity", params=which))
 
-    async def orphans(self) -> list[dict[str, Any]]:
-        """GET /v1/admin/orphans: projects and teams without an admin."""
-        return await self._items("/v1/admin/orphans")
-
-    async def appoint_admin(self, orphan: str, **values: Any) -> Any:
-        """PUT /v1/admin/orphans/{id}/admin: make one of its members the admin."""
-        return await self.request("PUT", f"/v1/admin/orphans/{_part(orphan)}/admin", body=values)
-
-    async def delete_orphan(self, orphan: str) -> Any:
-        """DELETE /v1/admin/orphans/{id}"""
-        return await self.request("DELETE", f"/v1/admin/orphans/{_part(orphan)}", params={"confirm": True})
-
     async def make_key(self, **values: Any) -> dict[str, Any]:
         """POST /v1/keys: vendor, name, permissions, expires_at. Its text is shown this once."""
         return cast(dict[str, Any], await self.request("POST", "/v1/keys", body=values))
@@ -498,6 +486,32 @@ class AsyncNexus:
     def admin_users(self) -> AsyncIterator[dict[str, Any]]:
         """GET /v1/admin/users: everyone, page by page."""
         return self._pages("/v1/admin/users", {})
+
+    def admin_projects(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        """GET /v1/admin/projects: all, with figures, page by page. Filters: q, orphaned."""
+        return self._pages("/v1/admin/projects", filters)
+
+    def admin_teams(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        """GET /v1/admin/teams: all, with figures, page by page. Filters: q, orphaned."""
+        return self._pages("/v1/admin/teams", filters)
+
+    async def appoint_project_admin(self, project: str, user: str) -> None:
+        """PUT /v1/admin/projects/{id}/admin: make a member of a project without an admin its admin."""
+        await self.request("PUT", f"/v1/admin/projects/{_part(project)}/admin", body={"user": user})
+
+    async def appoint_team_admin(self, team: str, user: str) -> None:
+        """PUT /v1/admin/teams/{id}/admin: make a member of a team without an admin its admin."""
+        await self.request("PUT", f"/v1/admin/teams/{_part(team)}/admin", body={"user": user})
+
+    async def delete_orphaned_project(self, project: str) -> dict[str, Any]:
+        """DELETE /v1/admin/projects/{id}: one without an admin."""
+        path = f"/v1/admin/projects/{_part(project)}"
+        return cast(dict[str, Any], await self.request("DELETE", path, params={"confirm": True}))
+
+    async def delete_orphaned_team(self, team: str) -> dict[str, Any]:
+        """DELETE /v1/admin/teams/{id}: one without an admin."""
+        path = f"/v1/admin/teams/{_part(team)}"
+        return cast(dict[str, Any], await self.request("DELETE", path, params={"confirm": True}))
 
     async def admin_figures(self) -> dict[str, Any]:
         """GET /v1/admin/figures"""
