@@ -29,7 +29,7 @@ from composer.usage.plans import Plan
 from composer.visibility import UNKNOWN_ENTRY, AccessTag, EntryAccess
 
 IN_TRASH: Final = "That entry is in the trash: restore it, and change it then."
-CHANGED_MEANWHILE: Final = "That entry was changed meanwhile: read it again, and change what it says now."
+CHANGED_MEANWHILE: Final = "That entry was changed meanwhile: read what it says now, and change that."
 
 NOTHING_ERASED: Final = Receipt()
 

@@ -29,6 +29,7 @@ from composer.repositories.landmarks import LandmarkState
 from composer.repositories.quarantine import PendingItem
 from composer.visibility import AccessTag, EntryAccess, JoinedRoom
 
+MAX_DECIDED: Final = 200  # things at once
 NOTHING_WAITS: Final = "Nothing waits with that id for your approval: somebody has decided about it, or it was erased."
 
 
@@ -134,6 +135,39 @@ async def decide(
     meanwhile, for an entry as `composer.entries.entries.write`, and for a decision as
     `composer.people.decisions.settle`."""
     waits = await _waits(tx, access, presence, writer.quarantined, now)
+    return await _decide(tx, access, waits, id, act, text, writer, event, now)
+
+
+async def decide_all(
+    tx: Transaction,
+    access: EntryAccess,
+    presence: Presence,
+    ids: Collection[uuid.UUID],
+    act: ReviewAct,
+    writer: Writer,
+    event: str,
+    now: datetime,
+) -> Sequence[Receipt]:
+    """Approve or reject those of these things that still wait, all or none, in a transaction that is alone, with a
+    receipt of each for `app.forgotten`. What was decided meanwhile stays so. Raises as `decide`."""
+    waits = await _waits(tx, access, presence, writer.quarantined, now)
+    waiting_ids = [*(each.item.id for each in waits.items), *(each.landmark.id for each in waits.decisions)]
+    return [
+        (await _decide(tx, access, waits, id, act, "", writer, event, now))[1] for id in waiting_ids if id in {*ids}
+    ]
+
+
+async def _decide(
+    tx: Transaction,
+    access: EntryAccess,
+    waits: AllWaiting,
+    id: uuid.UUID,
+    act: ReviewAct,
+    text: str,
+    writer: Writer,
+    event: str,
+    now: datetime,
+) -> tuple[WaitingItem | WaitingDecision, Receipt]:
     decision = next((each for each in waits.decisions if each.landmark.id == id), None)
     if decision is not None:
         wanted = {ReviewAct.APPROVE: LandmarkState.PINNED, ReviewAct.REJECT: LandmarkState.RETIRED}.get(act, text)

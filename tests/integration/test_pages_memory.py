@@ -341,6 +341,28 @@ async def test_only_the_version_that_was_shown_is_changed(harness: AppHarness, a
     assert ("its words changed, its tags changed" in shown, "by you" in shown, "friday" in shown) == (True, True, False)
 
 
+async def test_a_late_edit_shows_what_it_would_replace(harness: AppHarness, alice: Person) -> None:
+    address = (await alice.press("/memory", text="zqdeploy on friday", tags="ops")).headers["location"]
+    await alice.page(address)
+    await alice.press(f"{address}/edit", text="zqdeploy on <monday>", tags="", version="1")
+    host = alice.client.base_url.netloc.decode()
+    late = await alice.press(
+        f"{address}/edit",
+        _headers=OWN | {"Host": host, "Referer": f"http://{host}{address}"},
+        text="zqdeploy never",
+        tags="ops",
+        version="1",
+    )
+    form = late.text[late.text.index(f'action="{address}/edit"') :]
+    assert late.status_code == 409
+    assert "Saving puts what you typed in its place." in form
+    assert form.index('<dd dir="auto">zqdeploy on &lt;monday&gt;</dd>') < form.index("zqdeploy never</textarea>")
+    assert "<dt>Tags</dt>" in form
+    again = await alice.press(f"{address}/edit", text="zqdeploy never", tags="ops", version="2")
+    assert again.status_code == 303
+    assert "zqdeploy never" in await alice.page(address)
+
+
 async def test_an_entry_is_shared_and_taken_back_one_and_many(harness: AppHarness, alice: Person) -> None:
     hub = Hub(harness)
     team = await team_of(hub, "alice", "bob")

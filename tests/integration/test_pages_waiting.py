@@ -456,3 +456,77 @@ async def test_what_waits_is_listed_and_settled_over_the_api_by_the_same_rule(
         assert (await client.post(path, json={"act": "accept"}, headers=people["alice"])).status_code == 404
     assert await hub.titles("alice") == ["zqyarn is used"]
     assert "Nothing waits for you." in await alice.page("/waiting")
+
+
+async def test_all_of_one_for_one_place_is_decided_at_once(hub: Hub, client: httpx2.AsyncClient, alice: Person) -> None:
+    apollo, zeus = await project(hub, "apollo", "bob", "carol"), await project(hub, "zeus", "bob")
+    for n in range(3):
+        await proposed(hub, "bob", f"zqone{n} is used", apollo)
+    await proposed(hub, "carol", "zqtwo is used", apollo)
+    for n in range(2):
+        await proposed(hub, "bob", f"zqthree{n} is used", zeus)
+    shown = await alice.page("/waiting")
+    forms = re.findall(r'(?s)<form class="all-of".*?</form>', shown)
+    groups = [re.findall(r'name="id" value="([0-9a-f-]{36})"', form) for form in forms]
+    assert [len(group) for group in groups] == [3, 2], "one thing alone has its own buttons"
+    assert ["Accept all 3" in forms[0], "bob (app claude), project apollo" in forms[0]] == [True, True]
+    stranger = Person(client, await cookie_of(hub.harness, "carol"))
+    await stranger.page("/waiting")
+    assert (await stranger.press("/waiting/all", act="store", id=groups[0])).headers["location"].endswith("many=0")
+    accepted = await alice.press("/waiting/all", act="store", id=groups[0])
+    assert "3 things are accepted." in await alice.page(accepted.headers["location"])
+    again = await alice.press("/waiting/all", act="erase", id=groups[0])
+    assert again.headers["location"].endswith("many=0"), "what was decided stays so"
+    assert "zqone1 is used" in await alice.page(f"/projects/{apollo}?view=entries")
+    rejected = await alice.press("/waiting/all", act="erase", id=[*groups[1], str(uuid.uuid4())])
+    told = await alice.page(rejected.headers["location"])
+    assert ["2 things are rejected." in told, "zqtwo" in told, "zqthree" in told] == [True, True, False]
+    assert (await alice.press("/waiting/all", act="frobnicate", id=groups[1])).status_code == 422
+    assert (await alice.press("/waiting/all", act="store")).status_code == 422
+
+
+async def test_all_decisions_of_a_place_are_decided_at_once(hub: Hub, alice: Person) -> None:
+    for text in ("We decided to ship zqrocket on Fridays.", "We decided to paint zqblue."):
+        await hub.harness.say("alice", text, **ROOM)
+    [form] = re.findall(r'(?s)<form class="all-of".*?</form>', await alice.page("/waiting"))
+    ids = re.findall(r'name="id" value="([0-9a-f-]{36})"', form)
+    assert (len(ids), "#general" in form) == (2, True)
+    answer = await alice.press("/waiting/all", act="store", id=ids)
+    told = await alice.page(answer.headers["location"])
+    assert ["2 things are accepted." in told, "Nothing waits for you." in told] == [True, True]
+
+
+async def test_several_are_decided_at_once_over_the_api(hub: Hub, client: httpx2.AsyncClient, alice: Person) -> None:
+    apollo = await project(hub, "apollo", "bob")
+    for n in range(2):
+        await proposed(hub, "bob", f"zqone{n} is used", apollo)
+    owner, other = [OWN | Person(client, await cookie_of(hub.harness, name))._cookie() for name in ("alice", "bob")]
+    ids = [each["id"] for each in (await client.get("/v1/waiting", headers=owner)).json()["items"]]
+
+    async def decided(headers: dict[str, str], act: str) -> tuple[int, Any]:
+        answer = await client.post("/v1/waiting", json={"ids": ids, "act": act}, headers=headers)
+        return answer.status_code, answer.json().get("decided")
+
+    assert await decided(other, "accept") == (200, 0)
+    assert await hub.titles("alice") == []
+    assert await decided(owner, "accept") == (200, 2)
+    assert await decided(owner, "reject") == (200, 0)
+    assert sorted(await hub.titles("alice")) == ["zqone0 is used", "zqone1 is used"]
+    for wrong in ({"ids": [], "act": "accept"}, {"ids": ids, "act": "amend"}, {"act": "accept"}):
+        assert (await client.post("/v1/waiting", json=wrong, headers=owner)).status_code == 422
+    key = bearer(await key_of(hub.harness, "alice"))
+    assert (await client.post("/v1/waiting", json={"ids": ids, "act": "accept"}, headers=key)).status_code == 403
+
+
+async def test_declining_on_the_page_of_what_waits_stays_there(hub: Hub, client: httpx2.AsyncClient) -> None:
+    await hub.user("bob")
+    await hub.harness.command("alice", "/nexus project create apollo", **DM)
+    await hub.harness.command("alice", "/nexus project member add apollo bob write", **DM)
+    bob = Person(client, await cookie_of(hub.harness, "bob"))
+    shown = await bob.page("/waiting")
+    [path] = re.findall(r'action="(/projects/[0-9a-f-]{36}/decline)"', shown)
+    [on] = re.findall(r'name="on" value="(\w+)"', shown)
+    declined = await bob.press(path, on=on)
+    told = await bob.page(declined.headers["location"])
+    assert declined.headers["location"].startswith("/waiting?")
+    assert ["Declined: the invitation is gone." in told, path in told] == [True, False]

@@ -62,7 +62,7 @@ async def test_of_several_forms_the_one_that_was_sent_is_filled_and_opened() -> 
         '<input name="n" value="old"><textarea name="t">was</textarea><input type="checkbox" name="c" checked></form>'
         "</details></main>"
     )
-    shown = with_refusal(page, "/a", {"of": ["2"], "n": ["new"], "t": ["typed"]}, "No.", "/p")
+    shown = with_refusal(page, "/a", {"of": ["2"], "n": ["new"], "t": ["typed"]}, "No.", "It says:", "/p")
     first, second = shown.split("<details", 1)
     assert "alert" not in first
     assert shown.count("autofocus") == 1, "one looks at the sentence"
@@ -71,15 +71,38 @@ async def test_of_several_forms_the_one_that_was_sent_is_filled_and_opened() -> 
     assert "was" not in second
     assert "typed</textarea>" in second
     assert "checked" not in second
-    gone = with_refusal(page, "/b", {}, "No.", "/p")
+    gone = with_refusal(page, "/b", {}, "No.", "It says:", "/p")
     assert gone.startswith('<main id="main" data-address="/p"><p class="alert"')
+
+
+_EDITED = (
+    '<main><form action="/a"><input type="hidden" name="version" value="2"><label><span>Words</span>'
+    '<textarea name="t">\nby her &lt;b&gt;</textarea></label><label><span>Kind</span><select name="k">'
+    '<option value="n">Note</option><option value="h" selected>Habit</option></select></label>'
+    '<label>Tags<input name="g" value="ops"></label><input type="checkbox" name="c" value="1"></form></main>'
+)
+
+
+def _beside(shown: str) -> list[tuple[str, str]]:
+    return re.findall(r'<dt>(.*?)</dt><dd dir="auto">(.*?)</dd>', shown)
+
+
+async def test_what_others_changed_meanwhile_stands_beside_what_was_typed() -> None:
+    sent = {"version": ["1"], "t": ["by me"], "k": ["n"], "g": ["ops"]}
+    shown = with_refusal(_EDITED, "/a", sent, "No.", "It says:", "/p")
+    assert _beside(shown) == [("Words", "by her &lt;b&gt;"), ("Kind", "Habit")]
+    assert "by me</textarea>" in shown
+    assert 'name="version" value="2"' in shown, "to send it again is to have read it"
+    assert _beside(with_refusal(_EDITED, "/a", sent | {"version": ["2"]}, "No.", "It says:", "/p")) == []
+    same = {"version": ["1"], "t": ["by her\r\n<b>"], "k": ["h"], "g": ["ops"]}
+    assert "It says:" not in with_refusal(_EDITED, "/a", same, "No.", "It says:", "/p")
 
 
 @pytest.mark.parametrize("bite", BITES)
 async def test_what_was_typed_is_text(harness: AppHarness, alice: Person, bite: str) -> None:
     page = '<main><form action="/a"><textarea name="t"></textarea><input name="n"></form></main>'
     sent = {"t": [f"{bite}</textarea>"], "n": [f'{bite}" onfocus="x']}
-    shown = with_refusal(page, "/a", sent, bite, f'/p?"{bite}')
+    shown = with_refusal(page, "/a", sent, bite, "It says:", f'/p?"{bite}')
     assert not re.search(r"<(script|img|b)\b", shown)
     assert shown.count("</textarea>") == 1
     assert not re.search(r'" onfocus', shown)

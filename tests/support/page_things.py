@@ -429,6 +429,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /tools": Row(form={"vendor": "claude"}),
     "POST /tools/browser": Row(),
     "POST /tools/{kind}/{id}/end": Row(of=account),
+    "POST /waiting/all": Row(of=proposal, form={"act": "store", "id": "<id>"}),
     "POST /waiting/{id}/accept": Row(of=proposal),
     "POST /waiting/{id}/amend": Row(of=guests_words, form={"text": "zqamended"}),
     "POST /waiting/{id}/reject": Row(of=proposal),

@@ -2,7 +2,7 @@
 
 import uuid
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Form
 from fastapi.responses import RedirectResponse
@@ -32,6 +32,9 @@ class DecidedOn(StrEnum):
     WAITING = "waiting"
 
 
+DECLINED: Final = "decline"  # what was done on the page of what waits, with an invitation
+
+
 ActOnDecision = Annotated[DecisionAct, Form()]
 NewText = Annotated[str, Form(max_length=MAX_STATEMENT_CHARS)]
 DecidedThere = Annotated[DecidedOn, Form()]
@@ -49,6 +52,11 @@ def back_to(page: DecidedOn, kind: PlaceOfDecisions, id: uuid.UUID, act: Decisio
     """The page on which it was done: that of what waits says what was, and leads to the room or project."""
     waiting = f"/waiting?done={act}&{kind}={id}"
     return RedirectResponse(waiting if page is DecidedOn.WAITING else f"/{kind}s/{id}?view=decisions", 303)
+
+
+def back_from_declining(page: DecidedOn, elsewhere: str) -> RedirectResponse:
+    """The page on which an invitation was declined: that of what waits, or the one `elsewhere` that lists such."""
+    return RedirectResponse(f"/waiting?done={DECLINED}" if page is DecidedOn.WAITING else elsewhere, 303)
 
 
 async def board_values(viewer: Viewer, reading: Reading, place: DecidingIn) -> dict[str, Any]:

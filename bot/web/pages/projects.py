@@ -8,7 +8,16 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web.pages.decisions import ActOnDecision, DecidedOn, DecidedThere, NewText, back_to, board_values, settle
+from bot.web.pages.decisions import (
+    ActOnDecision,
+    DecidedOn,
+    DecidedThere,
+    NewText,
+    back_from_declining,
+    back_to,
+    board_values,
+    settle,
+)
 from bot.web.pages.rendering import page
 from bot.web.pages.rooms import ROOMS, Day, FactKey, ViewName, WantedView, day_or_none, fact_values
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
@@ -149,12 +158,14 @@ async def accept(viewer: SignedIn, id: uuid.UUID, csrf: Token, role: RoleName) -
 
 
 @router.post("/{id}/decline")
-async def decline(viewer: SignedIn, id: uuid.UUID, csrf: Token) -> Response:
+async def decline(
+    viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD
+) -> Response:
     """Decline an invitation to a project."""
     viewer.require_form(csrf)
     async with viewer.call.writing(alone=True) as (tx, access):
         await members.decline_over_api(tx, access, id, viewer.call.now)
-    return RedirectResponse(ROOMS, 303)
+    return back_from_declining(on, ROOMS)
 
 
 @router.get("/{id}/leave")

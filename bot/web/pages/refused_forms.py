@@ -1,5 +1,6 @@
-"""A form that was refused: its page again, with the sentence at the form and what was typed still in it. One place for
-every form that a browser sends without a script."""
+"""A form that was refused: its page again, with the sentence at the form and what was typed still in it; where somebody
+has changed the same meanwhile, with what it says now beside that. One place for every form that a browser sends without
+a script."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,10 @@ from starlette.types import Message, Scope
 
 _OF_BODY: Final = (b"content-type", b"content-length", b"transfer-encoding", b"accept-encoding", b"if-none-match")
 _OF_PAGE: Final = ("csrf", "version")  # hidden values that are as of the page, not of what was chosen on it
+_VERSION: Final = "version"
 _TICKED: Final = ("checkbox", "radio")
+_WITH_TEXT: Final = ("textarea", "option")
+CHANGED_BY_OTHERS: Final = "This is what it says now. Saving puts what you typed in its place."
 _NOT_TYPED: Final = ("hidden", "file", "password", "submit", "button")
 
 
@@ -60,7 +64,8 @@ async def _body(route: Route, scope: Scope) -> str | None:
 @dataclass(slots=True)
 class _Element:
     """A start tag of a page, and where it stands; of a textarea `until` is where its text ends. `of_select`: the name
-    of the choice that an option is of."""
+    of the choice that an option is of; `label` and `text`: what stands before a field, and in a textarea or an
+    option."""
 
     tag: str
     attrs: dict[str, str | None]
@@ -68,6 +73,8 @@ class _Element:
     end: int
     until: int = 0
     of_select: str = ""
+    label: str = ""
+    text: str = ""
 
     def written(self, attrs: Mapping[str, str | None]) -> str:
         """The tag with these attributes."""
@@ -88,6 +95,25 @@ class _SentForm:
         hidden = (each.attrs for each in self.fields if each.attrs.get("type") == "hidden")
         return {str(each.get("name")): each.get("value") for each in hidden if each.get("name") not in _OF_PAGE}
 
+    def is_outdated(self, sent: Mapping[str, Sequence[str]]) -> bool:
+        """Whether it is about another version by now than the one that was sent."""
+        versions = (each.attrs.get("value") for each in self.fields if each.attrs.get("name") == _VERSION)
+        return any(version not in sent.get(_VERSION, (version,)) for version in versions)
+
+    def now(self, sent: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+        """What stands in its fields where something else was sent, each with its label."""
+        for each in self.fields:
+            kind, value = each.attrs.get("type"), each.attrs.get("value") or ""
+            if each.tag == "textarea":
+                value = each.text
+            elif each.tag == "select" or kind in (*_NOT_TYPED, *_TICKED):
+                continue
+            elif each.tag == "option" and "selected" not in each.attrs:
+                continue
+            for typed in sent.get(each.of_select or str(each.attrs.get("name")), ())[:1]:
+                if value.split() != typed.split():
+                    yield each.label, (each.text or value).strip() or "–"
+
 
 class _Page(HTMLParser):
     """Reads the forms of a page of ours."""
@@ -98,6 +124,7 @@ class _Page(HTMLParser):
         self.main: _Element | None = None
         self.focused = list[_Element]()
         self._folds, self._select, self._form = list[_Element](), "", False
+        self._label, self._filled = "", False
         self._lines = [0]
         for line in page.split("\n"):
             self._lines.append(self._lines[-1] + len(line) + 1)
@@ -106,7 +133,8 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """The beginning of an element."""
         start = self._at()
-        found = _Element(tag, dict(attrs), start, start + len(self.get_starttag_text() or ""), of_select=self._select)
+        end = start + len(self.get_starttag_text() or "")
+        found = _Element(tag, dict(attrs), start, end, of_select=self._select, label=self._label.strip())
         if "autofocus" in found.attrs and not self._form:
             self.focused.append(found)
         if tag == "main":
@@ -118,7 +146,17 @@ class _Page(HTMLParser):
             self.forms.append(_SentForm(found, tuple(self._folds)))
         elif tag in ("input", "textarea", "select", "option") and self._form:
             self._select = str(found.attrs.get("name")) if tag == "select" else self._select
+            self._filled = tag in _WITH_TEXT
             self.forms[-1].fields.append(found)
+        elif tag == "label":
+            self._label, self._filled = "", False
+
+    def handle_data(self, data: str) -> None:
+        """The text of a field, or of the label before it."""
+        if self._filled:
+            self.forms[-1].fields[-1].text += data
+        else:
+            self._label += data
 
     def handle_endtag(self, tag: str) -> None:
         """The end of one."""
@@ -130,15 +168,20 @@ class _Page(HTMLParser):
             self._select = ""
         elif tag == "textarea" and self._form:
             self.forms[-1].fields[-1].until = self._at()
+        if tag in (*_WITH_TEXT, "form"):
+            self._filled = False
 
     def _at(self) -> int:
         line, offset = self.getpos()
         return self._lines[line - 1] + offset
 
 
-def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sentence: str, address: str) -> str:
+def with_refusal(
+    page: str, action: str, sent: Mapping[str, Sequence[str]], sentence: str, by_others: str, address: str
+) -> str:
     """A page with a sentence at the form that was sent to `action`, and with what was typed there; at its beginning
-    where the form is not on it any more. `address` is the page's: a browser shows that of the form."""
+    where the form is not on it any more. Where the form is about another version by now, what that says stands beside
+    it, below the sentence `by_others`. `address` is the page's: a browser shows that of the form."""
     read = _Page(page)
     alert = f'<p class="alert" role="alert" tabindex="-1" autofocus dir="auto">{escape(sentence)}</p>'
     edits = list[tuple[int, int, str]]()
@@ -148,7 +191,7 @@ def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sent
     if read.main is not None:
         edits.append((read.main.start, read.main.end, read.main.written({**read.main.attrs, "data-address": address})))
     if (form := _form_of(read.forms, action, sent)) is not None:
-        edits.append((form.element.end, form.element.end, alert))
+        edits.append((form.element.end, form.element.end, alert + _as_now(form, sent, by_others)))
         edits += [(each.start, each.end, each.written({**each.attrs, "open": None})) for each in form.folds]
         edits += _filled(form, sent)
     elif read.main is not None:
@@ -156,6 +199,12 @@ def with_refusal(page: str, action: str, sent: Mapping[str, Sequence[str]], sent
     for start, end, text in sorted(edits, reverse=True):
         page = page[:start] + text + page[end:]
     return page
+
+
+def _as_now(form: _SentForm, sent: Mapping[str, Sequence[str]], sentence: str) -> str:
+    said = [(escape(label), escape(text)) for label, text in form.now(sent)] if form.is_outdated(sent) else []
+    rows = "".join(f'<dt>{label}</dt><dd dir="auto">{text}</dd>' for label, text in said)
+    return f'<div class="as-now"><p>{escape(sentence)}</p><dl>{rows}</dl></div>' if rows else ""
 
 
 def _form_of(forms: Sequence[_SentForm], action: str, sent: Mapping[str, Sequence[str]]) -> _SentForm | None:

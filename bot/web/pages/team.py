@@ -11,6 +11,7 @@ from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.web.metering import counts_as
+from bot.web.pages.decisions import DecidedOn, DecidedThere, back_from_declining
 from bot.web.pages.rendering import Dates, page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import listing, teams
@@ -168,12 +169,14 @@ async def accept(viewer: SignedIn, id: uuid.UUID, csrf: Token) -> Response:
 
 
 @router.post("/{id}/decline")
-async def decline(viewer: SignedIn, id: uuid.UUID, csrf: Token) -> Response:
+async def decline(
+    viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD
+) -> Response:
     """Decline an invitation to a team."""
     viewer.require_form(csrf)
     async with viewer.call.writing(alone=True) as (tx, access):
         await teams.decline(tx, access, id, viewer.call.now)
-    return RedirectResponse(TEAM, 303)
+    return back_from_declining(on, TEAM)
 
 
 @router.get("/{id}/leave")

@@ -21,7 +21,7 @@ from bot.web.call import ApiCall
 from bot.web.credentials import cookie_name, only_cookie
 from bot.web.dependencies import Nexus
 from bot.web.metering import metered_of
-from bot.web.pages.refused_forms import page_of_form, with_refusal
+from bot.web.pages.refused_forms import CHANGED_BY_OTHERS, page_of_form, with_refusal
 from bot.web.pages.rendering import Chrome, Language, error_page, html_page, language_of
 from bot.web.principal import hold_body, known_principal, principal_of
 from bot.web.problems import MAX_FIELD_CHARS, SENTENCES, RequestRefused, log_unexpected, status_of
@@ -90,8 +90,9 @@ async def _refused(request: Request, status: int, sentence: str) -> Response:
         address, form = urlsplit(request.headers.get("referer", "")), await request.form()
         if (shown := await page_of_form(request, PageRoute)) is not None:
             sent = {name: [each for each in form.getlist(name) if isinstance(each, str)] for name in form}
-            told, back = language_of(request).told(sentence), urlunsplit(("", "", address.path, address.query, ""))
-            return html_page(request, with_refusal(shown, request.url.path, sent, told, back), status)
+            back, language = urlunsplit(("", "", address.path, address.query, "")), language_of(request)
+            told, by_others = language.told(sentence), language.told(CHANGED_BY_OTHERS)
+            return html_page(request, with_refusal(shown, request.url.path, sent, told, by_others, back), status)
     return error_page(request, status, sentence)
 
 

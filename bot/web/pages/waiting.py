@@ -2,13 +2,16 @@
 what of theirs waits for somebody else, and who invites them to a team or project."""
 
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bot.web.pages.decisions import DecisionAct
+from bot.web.pages.decisions import DECLINED, DecisionAct
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
 from composer.entries import teams
@@ -27,10 +30,19 @@ from composer.repositories.own_data import OwnFilter
 from composer.repositories.quarantine import PendingItem
 
 WAITING: Final = "/waiting"
+SECTIONS: Final = ("said", "own", "guests", "tools")
 SHOWN_OF_OTHERS: Final = 50  # of the person's own that others decide about
-STORED: Final = "store"
-ERASED: Final = "erase"
-ACTS: Final = (STORED, ERASED, *DecisionAct)
+
+
+class StoringAct(StrEnum):
+    """What is done with what was written, one thing or several."""
+
+    STORE = "store"
+    ERASE = "erase"
+
+
+ACTS: Final = (*StoringAct, DECLINED, *DecisionAct)
+OF_MANY: Final = {StoringAct.STORE: ReviewAct.APPROVE, StoringAct.ERASE: ReviewAct.REJECT}
 OF_DECISIONS: Final = {
     ReviewAct.APPROVE: DecisionAct.ACCEPT,
     ReviewAct.AMEND: DecisionAct.AMEND,
@@ -61,13 +73,29 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """What waits in one section and was written by one, for one place: it can be decided about at once. Of decisions
+    it is what was found in one place."""
+
+    things: Sequence[Any]
+    may_accept: bool = True
+    may_reject: bool = True
+
+    @property
+    def are_many(self) -> bool:
+        """Whether they are more than one, and not too many for one form."""
+        return 1 < len(self.things) <= reviewing.MAX_DECIDED
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """What was just done with something that waited, and where what came of it stands. `place` is empty for the
-    person's own memory."""
+    person's own memory; `many`: how many things it was done with at once (0: with one)."""
 
     act: str
     place: str
     address: str
+    many: int = 0
 
 
 @router.get("")
@@ -78,9 +106,10 @@ async def show_waiting(
     kind: Annotated[str, Query(max_length=20)] = "",
     room: uuid.UUID | None = None,
     project: uuid.UUID | None = None,
+    many: Annotated[int, Query(ge=0, le=reviewing.MAX_DECIDED)] = 0,
 ) -> Response:
     """What waits: for the person, oldest first, and for others, newest first. `done`: what they have just done here
-    with something of a `kind`, in a room or a project of theirs."""
+    with something of a `kind`, in a room or a project of theirs, or with `many` things at once."""
     now = viewer.call.now
     async with viewer.reading() as reading:
         tx, owned = reading.tx, reading.owned
@@ -91,7 +120,8 @@ async def show_waiting(
         wanted = OwnFilter(shelf=WAITING_SHELF)
         own = await own_items(tx, owned, wanted, None, SHOWN_OF_OTHERS, now, reading.presence)
         invitations = await teams.invites(tx, reading.access, now)
-        settled = await _settled(viewer, reading, done, kind, room, project)
+        settled = Settled(done, "", "", many) if many and done in set(StoringAct) else None
+        settled = settled or await _settled(viewer, reading, done, kind, room, project)
     slugs = {each.id: each.slug for each in projects}
 
     def proposal(waiting: WaitingItem) -> Proposal:
@@ -111,8 +141,9 @@ async def show_waiting(
     values: dict[str, Any] = {
         "chrome": reading.chrome,
         "now": now,
-        "proposals": proposals,
-        "decisions": waits.decisions,
+        "waiting": len(proposals) + len(waits.decisions) + len(invitations),
+        "sections": {name: _together(each for each in proposals if each.section == name) for name in SECTIONS},
+        "decisions": _decisions_together(waits.decisions),
         "invitations": invitations,
         "talks": {each.landmark.id: named(each.landmark.namespace, talks, projects, owned.users) for each in of_talks},
         "zone": viewer.zone,
@@ -121,6 +152,28 @@ async def show_waiting(
         "settled": settled,
     }
     return page(request, "waiting.html", viewer.language, **values)
+
+
+def _together(proposals: Iterable[Proposal]) -> Sequence[Together]:
+    """Proposals of a section, those of one author for one place together, as the oldest of each stand."""
+    found = defaultdict[object, list[Proposal]](list)
+    for each in proposals:
+        found[each.item.author, each.item.namespace, each.room].append(each)
+    return [Together(each) for each in found.values()]
+
+
+def _decisions_together(decisions: Iterable[WaitingDecision]) -> Sequence[Together]:
+    found = defaultdict[str, list[WaitingDecision]](list)
+    for each in decisions:
+        found[each.landmark.namespace].append(each)
+    return [
+        Together(
+            of_place,
+            all(each.place.may_accept(each.landmark) for each in of_place),
+            all(each.place.may_settle(each.landmark) for each in of_place),
+        )
+        for of_place in found.values()
+    ]
 
 
 async def _settled(
@@ -136,11 +189,29 @@ async def _settled(
             return Settled(act, f"#{here.name}", f"/rooms/{room}?view={VIEWS.get(kind, 'decisions')}")
         if project is not None:
             place = await decisions.in_project(reading.tx, reading.access, project, viewer.quarantine)
-            view = VIEWS.get(kind) or ("entries" if act in (STORED, ERASED) else "decisions")
+            view = VIEWS.get(kind) or ("entries" if act in set(StoringAct) else "decisions")
             return Settled(act, place.name, f"/projects/{project}?view={view}")
     except NotFound:
         return None
     return Settled(act, "", "/memory")
+
+
+@router.post("/all")
+async def decide_all(
+    viewer: SignedIn,
+    csrf: Annotated[str, Form()],
+    act: Annotated[StoringAct, Form()],
+    id: Annotated[list[uuid.UUID], Form(max_length=reviewing.MAX_DECIDED)],
+) -> Response:
+    """Accept or reject all that was shown together."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    async with call.writing(alone=True) as (tx, access):
+        writer, event, what = await viewer.writer(tx, access), uuid.uuid4().hex, OF_MANY[act]
+        receipts = await reviewing.decide_all(tx, access, presence, id, what, writer, event, call.now)
+        call.erased.extend(receipts)
+    return RedirectResponse(f"{WAITING}?done={act}&many={len(receipts)}", 303)
 
 
 @router.post("/{id}/accept")
@@ -176,7 +247,7 @@ async def _decide(viewer: Viewer, id: uuid.UUID, csrf: str, what: ReviewAct, tex
         call.erased.append(receipt)
     if isinstance(found, WaitingDecision):
         return RedirectResponse(f"{WAITING}?done={OF_DECISIONS[what]}", 303)
-    act = ERASED if what is ReviewAct.REJECT else STORED
+    act = StoringAct.ERASE if what is ReviewAct.REJECT else StoringAct.STORE
     where = "" if found.item.entry is not None else f"&kind={found.item.kind}"
     if found.room is not None:
         where += f"&room={found.room.room_id}"

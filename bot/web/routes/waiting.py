@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from fastapi import Response
 from pydantic import BaseModel, Field, model_validator
 
-from bot.web.call import Calling
+from bot.web.call import IS_REPLAYED, ONCE, Calling
 from bot.web.json_answer import json_answer
 from bot.web.problems import documented
 from bot.web.router import Router
@@ -20,7 +20,7 @@ from composer.memory.remember import MAX_STATEMENT_CHARS
 from composer.memory.review import whole_text
 from composer.people import reviewing
 from composer.people.decisions import PlaceOfDecisions, WaitingDecision
-from composer.people.reviewing import ReviewAct, WaitingItem
+from composer.people.reviewing import MAX_DECIDED, ReviewAct, WaitingItem
 from composer.repositories.database import Transaction
 from composer.visibility import EntryAccess
 
@@ -76,9 +76,26 @@ class WaitingUpdate(RequestBody):
         return {"accept": ReviewAct.APPROVE, "reject": ReviewAct.REJECT}.get(self.act or "", ReviewAct.AMEND)
 
 
+class WaitingBulk(RequestBody):
+    """What to do with several things that wait: accept or reject them all."""
+
+    ids: Annotated[list[uuid.UUID], Field(min_length=1, max_length=MAX_DECIDED)]
+    act: Literal["accept", "reject"]
+
+
+class WaitingDecided(BaseModel):
+    """How many of the things that were named were decided by this; the others did not wait any more."""
+
+    decided: int
+
+
 router = Router("/v1/waiting", tags=["memory"])
 _LISTED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WaitingList}, **documented(401, 403)}
 _DECIDED: Final = documented(400, 401, 403, 404, 422)
+_ALL_DECIDED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": WaitingDecided, "headers": ONCE},
+    **documented(400, 401, 403, 422),
+}
 
 
 @router.get("", summary="List what waits for one", response_class=Response, responses=_LISTED)
@@ -91,6 +108,27 @@ async def list_waiting(call: Calling) -> Response:
     async with call.reading() as (tx, access):
         found = await reviewing.waiting(tx, access, presence, quarantine, call.now)
     return json_answer({"items": [*map(_item, found.items), *map(_decision, found.decisions)]})
+
+
+@router.post("", summary="Accept or reject several things that wait", response_class=Response, responses=_ALL_DECIDED)
+async def decide_all_waiting(call: Calling, sent: WaitingBulk) -> Response:
+    """All of them or, where one is refused, none. What was decided meanwhile, or never waited for the person, is left
+    as it is."""
+    require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    act = ReviewAct.APPROVE if sent.act == "accept" else ReviewAct.REJECT
+
+    async def decide(tx: Transaction, access: EntryAccess) -> int:
+        writer, event = await writer_of(call, tx, access), uuid.uuid4().hex
+        receipts = await reviewing.decide_all(tx, access, presence, sent.ids, act, writer, event, call.now)
+        call.erased.extend(receipts)
+        return len(receipts)
+
+    async def again(tx: Transaction, access: EntryAccess) -> int:
+        return 0
+
+    count, repeated = await call.change(decide, again, alone=True)
+    return json_answer({"decided": count}, headers=IS_REPLAYED if repeated else None)
 
 
 @router.post("/{id}", summary="Accept, amend or reject something that waits", status_code=204, responses=_DECIDED)
