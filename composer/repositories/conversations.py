@@ -311,6 +311,10 @@ class Conversations:
         leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
         return tuple(map(_joined_room, await self._joined("rooms_joined", users, presence)))
 
+    async def rooms_managed(self, presence: Presence) -> tuple[JoinedRoom, ...]:
+        """The public rooms whose admin somebody is as their chat platforms say, also those that they never spoke in."""
+        return tuple(map(_joined_room, await self._sql.fetch("rooms_managed", managed_ids=sorted(presence.managed))))
+
     async def in_frame(self, users: Iterable[uuid.UUID], presence: Presence, now: datetime) -> PersonInFrame:
         """What the frame of every page tells of the person who is all of these users, in one statement."""
         after = now - PROPOSAL_LIFETIME

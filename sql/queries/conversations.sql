@@ -400,6 +400,14 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM r
 -- The rooms of `rooms_joined_rows`, by namespace.
 SELECT * FROM ({{rooms_joined_rows}}) AS joined ORDER BY namespace, id
 
+-- name: rooms_managed
+-- The public rooms among those of which their chat platform says that somebody is an admin (`managed_ids`), as
+-- `rooms_joined_rows` has them: also where nobody has spoken since they were imported.
+SELECT c.id, c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id,
+       coalesce(p.isolated, false) AS isolated, c.platform, c.recording, c.pooled, p.slug AS project, true AS managed
+FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:managed_ids::uuid[]) AND c.kind = 'room' AND NOT c.private
+
 -- part: waiting_talks_rows
 -- The DMs and sessions of these users in which something of theirs waits for approval or a decision is proposed (since
 -- `proposed_after`), and the other sessions of projects that they are an admin of in which a memory waits: each with whether

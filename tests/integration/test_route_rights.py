@@ -90,6 +90,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
     "/v1/waiting/{id}": {"act": "accept"},
+    "/v1/rooms/{id}/project": {"project": str(uuid.UUID(int=7))},
     "/v1/rooms/{id}/digest": {"period": "daily"},
     "/v1/rooms/{id}/landmarks/{landmark}": {"state": "current"},
     "/v1/projects/{id}/landmarks/{landmark}": {"state": "current"},

@@ -170,6 +170,19 @@ async def room(of: Owner) -> Ids:
     return {"id": found[0]}
 
 
+async def room_and_project(of: Owner) -> Ids:
+    """A private room that they alone are in, and a project that it can be put into."""
+    return await room(of) | {"project": (await project(of))["id"]}
+
+
+async def room_in_project(of: Owner) -> Ids:
+    """A room of theirs that is in a project of theirs."""
+    ids = await room_and_project(of)
+    answer = await of.person.press(f"/rooms/{ids['id']}/project", to=ids["project"])
+    assert answer.status_code == 303, answer.text
+    return {"id": ids["id"]}
+
+
 async def decision_of_room(of: Owner) -> Ids:
     """A proposed decision of a private room that they alone are in."""
     name = of.word()
@@ -363,6 +376,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /projects/{id}/leave": Row(of=project),
     "GET /rooms": Row(),
     "GET /rooms/{id}": Row(of=room),
+    "GET /rooms/{id}/project": Row(of=room_in_project),
     "GET /static/{digest}/{name}": Row(ANYBODY),
     "GET /team": Row(),
     "GET /team/{id}": Row(of=team),
@@ -415,6 +429,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /projects/{id}/members/{user}/remove": Row(of=project, known=("user",)),
     "POST /projects/{id}/rename": Row(of=project, form={"name": "zqforged"}),
     "POST /rooms/{id}/decisions/{landmark}": Row(of=decision_of_room, form={"act": "amend", "text": "zqforged"}),
+    "POST /rooms/{id}/project": Row(of=room_and_project, form={"to": "<project>"}),
     "POST /rooms/in-dms": Row(of=identity, form={"account": "<account>", "on": "true"}),
     "POST /team": Row(form={"name": "zqforged"}),
     "POST /team/{id}/accept": Row(of=invited_to_team),

@@ -29,6 +29,7 @@ from composer.people.credentials.principal import KeyPermission
 from composer.people.decisions import PlaceOfDecisions
 from composer.people.known_people import find_people
 from composer.people.projects import members, projects
+from composer.people.projects.rooms import moves_into
 from composer.people.readers import readers_of_project
 from composer.people.sessions.history import list_project_sessions
 from composer.repositories.entries import EntryFilter
@@ -84,6 +85,7 @@ async def show_project(
             "counts": (await remembered.project_counts(tx, access, now)).get(id, {}),
             "who_reads": readers_of_project(project.slug, isolated=project.isolated),
             "rooms": await tx.projects.rooms(id, joined),
+            "movable": await moves_into(tx, access, id, reading.presence) if project.role.writes else (),
         }
         if chosen == "people":
             values |= await _people(viewer, reading, project, q)
@@ -158,9 +160,7 @@ async def accept(viewer: SignedIn, id: uuid.UUID, csrf: Token, role: RoleName) -
 
 
 @router.post("/{id}/decline")
-async def decline(
-    viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD
-) -> Response:
+async def decline(viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD) -> Response:
     """Decline an invitation to a project."""
     viewer.require_form(csrf)
     async with viewer.call.writing(alone=True) as (tx, access):

@@ -76,6 +76,13 @@ class _Element:
     label: str = ""
     text: str = ""
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether it holds what somebody has typed or chosen, and not another choice that there is."""
+        if self.tag in ("select", "option"):
+            return "selected" in self.attrs
+        return self.attrs.get("type") not in (*_NOT_TYPED, *_TICKED)
+
     def written(self, attrs: Mapping[str, str | None]) -> str:
         """The tag with these attributes."""
         said = (f" {name}" if value is None else f' {name}="{escape(value)}"' for name, value in attrs.items())
@@ -103,16 +110,10 @@ class _SentForm:
     def now(self, sent: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
         """What stands in its fields where something else was sent, each with its label."""
         for each in self.fields:
-            kind, value = each.attrs.get("type"), each.attrs.get("value") or ""
-            if each.tag == "textarea":
-                value = each.text
-            elif each.tag == "select" or kind in (*_NOT_TYPED, *_TICKED):
-                continue
-            elif each.tag == "option" and "selected" not in each.attrs:
-                continue
-            for typed in sent.get(each.of_select or str(each.attrs.get("name")), ())[:1]:
+            value = each.text if each.tag == "textarea" else each.attrs.get("value") or ""
+            for typed in sent.get(each.of_select or str(each.attrs.get("name")), ())[:1] if each.is_chosen else ():
                 if value.split() != typed.split():
-                    yield each.label, (each.text or value).strip() or "–"
+                    yield each.label, (each.text or value).strip() or "-"
 
 
 class _Page(HTMLParser):

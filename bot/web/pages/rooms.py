@@ -2,7 +2,8 @@
 decisions, as a table of facts that held on a day."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from composer.people import decisions, remembered, rooms
 from composer.people.decisions import DecidingIn, PlaceOfDecisions
 from composer.people.known_people import admins_to_ask
 from composer.people.projects import projects
+from composer.people.projects.rooms import Move, do_move, movable_room, move, moves_of
 from composer.people.rooms import RoomOfPerson, RoomWeek
 from composer.people.rooms_in_dms import dm_rooms, set_dm_rooms
 from composer.text.dates.local_days import end_of_day
@@ -108,6 +110,7 @@ async def show_room(
     async with viewer.reading() as reading:
         room, readable = await rooms.room_of(reading.tx, reading.access, id, reading.presence, now)
         values: dict[str, Any] = {"chrome": reading.chrome, "now": now, "room": room, "wanted": wanted}
+        values["moves"] = await _moves(reading, room)
         if chosen == "days":
             values |= await _calendar(viewer, reading, room, readable, wanted)
         elif chosen == "memories":
@@ -117,6 +120,34 @@ async def show_room(
         else:
             values |= await fact_values(reading, readable, wanted, viewer)
     return page(request, "room.html", viewer.language, **values)
+
+
+@router.get("/{id}/project")
+async def show_moving(request: Request, viewer: SignedIn, id: uuid.UUID, to: uuid.UUID | None = None) -> Response:
+    """What it means that a room goes into a project or, with none, out of its own, before it does."""
+    async with viewer.reading() as reading:
+        wanted = await move(reading.tx, reading.access, id, to, reading.presence)
+        may_pool = replace(wanted, pooled=True).allowed
+        values: dict[str, Any] = {"chrome": reading.chrome, "room": wanted.room, "into": wanted.facts.named}
+    values |= {"may_pool": may_pool and wanted.room.private, "left": wanted.facts.left}
+    return page(request, "room_project.html", viewer.language, now=viewer.call.now, **values)
+
+
+@router.post("/{id}/project")
+async def move_room(
+    viewer: SignedIn,
+    id: uuid.UUID,
+    csrf: Annotated[str, Form()],
+    to: Annotated[uuid.UUID | None, Form()] = None,
+    pooled: Annotated[bool, Form()] = False,
+) -> Response:
+    """Put a room into a project, or take it out; the page has said what that means."""
+    viewer.require_form(csrf)
+    call = viewer.call
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+    async with call.writing(alone=True) as (tx, access):
+        await do_move(tx, access, await move(tx, access, id, to, presence, pooled=pooled), confirmed=True)
+    return RedirectResponse(ROOMS if to is None else f"/projects/{to}", 303)
 
 
 @router.post("/{id}/decisions/{landmark}")
@@ -137,6 +168,14 @@ async def act_on_decision(
         place = await decisions.in_room(tx, access, id, presence, viewer.quarantine, call.now)
         await settle(viewer, tx, access, place, landmark, act, text)
     return back_to(on, PlaceOfDecisions.ROOM, id, act)
+
+
+async def _moves(reading: Reading, room: RoomOfPerson) -> Sequence[Move]:
+    """What the person may do with the room as to projects."""
+    if not room.managed and room.project_id is None:
+        return ()
+    found = await movable_room(reading.tx, reading.access, room.id, reading.presence)
+    return () if found is None else await moves_of(reading.tx, reading.access, found)
 
 
 async def _deciding(viewer: Viewer, reading: Reading, id: uuid.UUID) -> DecidingIn:

@@ -169,9 +169,7 @@ async def accept(viewer: SignedIn, id: uuid.UUID, csrf: Token) -> Response:
 
 
 @router.post("/{id}/decline")
-async def decline(
-    viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD
-) -> Response:
+async def decline(viewer: SignedIn, id: uuid.UUID, csrf: Token, on: DecidedThere = DecidedOn.BOARD) -> Response:
     """Decline an invitation to a team."""
     viewer.require_form(csrf)
     async with viewer.call.writing(alone=True) as (tx, access):

@@ -29,6 +29,7 @@ from bot.web.shapes.values import Count, Flag
 from composer.errors import Refused
 from composer.people import decisions, remembered, rooms
 from composer.people.credentials.principal import Source
+from composer.people.projects.rooms import do_move, move
 from composer.people.rooms import RoomOfPerson
 from composer.people.rooms_in_dms import DmRooms, dm_rooms, set_dm_rooms
 from composer.repositories.database import Transaction
@@ -131,6 +132,13 @@ class DigestUpdate(RequestBody):
     hour: Annotated[Count, Field(ge=0, le=23)] = DEFAULT_HOUR
 
 
+class RoomProject(RequestBody):
+    """The project that a room is put into. `pool`: of a private room, everyone in it recalls what is said there."""
+
+    project: uuid.UUID
+    pool: Flag = False
+
+
 class DmRoomsResponse(BaseModel):
     """One of the person's accounts, and whether its DMs with agents recall the rooms that the person is in."""
 
@@ -166,6 +174,8 @@ class _RoomReading:
 router = Router("/v1/rooms", tags=["rooms"])
 consent = Router("/v1/settings/rooms", tags=["rooms"])
 _DONE: Final = documented(401, 403, 404, 422)
+_MOVED: Final = documented(401, 403, 404, 409, 410, 422)
+_Confirm = Annotated[bool, Query(description="Without it nothing changes, and 409 says what would happen.")]
 
 
 def require_signed_in(call: ApiCall) -> None:
@@ -336,6 +346,42 @@ async def set_room_digest(call: Calling, id: uuid.UUID, sent: DigestUpdate) -> R
 
     found, repeated = await call.change(change, shown)
     return json_answer(_digest(found), headers=IS_REPLAYED if repeated else None)
+
+
+@router.put(
+    "/{id}/project",
+    summary="Put a room into a project",
+    response_class=Response,
+    status_code=204,
+    responses=_MOVED,
+)
+async def put_room_into_project(call: Calling, id: uuid.UUID, sent: RoomProject, confirm: _Confirm = False) -> None:
+    """As `/nexus project assign` does in the room, for its admins who may write in the project. With `pool` the project
+    recalls what is said in a private room, too. Without `confirm` 409 says who would read what."""
+    await _move(call, id, sent.project, pooled=sent.pool, confirmed=confirm)
+
+
+@router.delete(
+    "/{id}/project",
+    summary="Take a room out of its project",
+    response_class=Response,
+    status_code=204,
+    responses=_MOVED,
+)
+async def take_room_out_of_project(call: Calling, id: uuid.UUID, confirm: _Confirm = False) -> None:
+    """As `/nexus project unassign` does in the room, for its admins and those of the project. Without `confirm` 409
+    says what stays where."""
+    await _move(call, id, None, pooled=False, confirmed=confirm)
+
+
+async def _move(call: ApiCall, id: uuid.UUID, to: uuid.UUID | None, *, pooled: bool, confirmed: bool) -> None:
+    require_signed_in(call)
+    presence = await call.app.memberships.of(call.principal.tenant_id, call.principal.user)
+
+    async def change(tx: Transaction, access: EntryAccess) -> None:
+        await do_move(tx, access, await move(tx, access, id, to, presence, pooled=pooled), confirmed=confirmed)
+
+    await call.act(change, alone=True)
 
 
 @consent.get(

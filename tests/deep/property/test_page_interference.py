@@ -400,6 +400,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "q": ("CANARY", "plan", "bob", "vault", ""),
     "item": (RANDOM,),
     "quiet": ("true",),
+    "to": (RANDOM,),
     "show": ("project", "team", "orphaned"),
     "colour": ("kind", "place", "tool"),
     "month": (DAY[:7],),
