@@ -130,7 +130,7 @@ async def test_the_api_says_first_what_it_opens(harness: AppHarness, client: htt
     apollo, path = await project(harness, "apollo", "bob"), f"/v1{room}/project"
 
     async def sent(who: Person, method: str, **more: Any) -> httpx2.Response:
-        body = {"json": {"project": str(apollo)}} if method == "PUT" else {}
+        body: dict[str, Any] = {"json": {"project": str(apollo)}} if method == "PUT" else {}
         return await client.request(method, path, headers=OWN | who._cookie(), **body, **more)
 
     asked = await sent(alice, "PUT")

@@ -89,6 +89,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/agent/forget": {"everything": True},
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
+    "/v1/waiting": {"ids": [str(uuid.UUID(int=7))], "act": "accept"},
     "/v1/waiting/{id}": {"act": "accept"},
     "/v1/rooms/{id}/project": {"project": str(uuid.UUID(int=7))},
     "/v1/rooms/{id}/digest": {"period": "daily"},
