@@ -152,6 +152,7 @@ def _steps() -> Iterator[PageStep]:
     yield step("carol", "say", "Into the pool goes CANARY.", both_of_them, **crypt)
     vault = {"room": "vault-bob", "private": True}  # of the project, too, but carol is not in it
     yield step("bob", "tell", "/nexus project assign pbob --yes", (), **vault)
+    yield step("alice", "tell", "/nexus project assign palice --yes", (), room="vault-alice", private=True)
     yield step("carol", "tell", "/nexus fact set pooled CANARY --project --yes", both_of_them, **crypt)
     yield step("carol", "write", "The project of two has CANARY.", both_of_them, "pbob")
     yield step("carol", "chat", "What of all that?", both_of_them, "pbob")
