@@ -140,7 +140,7 @@ async def test_a_caller_is_told_of_twenty_refusals_in_a_second_however_many_are_
         await fair_use.admit("person:a")
         with pytest.raises(TooManyRequests):
             await fair_use.admit("person:a", credentials=["one key"])
-        monkeypatch.setattr(limits.asyncio, "sleep", sleep)
+        monkeypatch.setattr(asyncio, "sleep", sleep)
         with pytest.raises(TooManyRequests):
             await fair_use.admit("person:a", credentials=["another key"])
         for number in range(100):
