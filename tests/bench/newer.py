@@ -28,7 +28,7 @@ from tests.bench.world import data_folder, opened, stores
 
 PAIRS: Final = Path(__file__).with_name("newer_pairs.txt")
 FILES: Final = {"first": PAIRS} | {
-    name: PAIRS.with_name(f"newer_{name}.txt") for name in ("more", "teams", "tuning", "fresh")
+    name: PAIRS.with_name(f"newer_{name}.txt") for name in ("more", "teams", "tuning", "fresh", "held")
 }
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
 START: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
