@@ -69,14 +69,13 @@ class PlainQuestion:
         return self.kind is not None and (self.bare or self.kind in _ALWAYS)
 
 
-async def read_people(recall: Recall, readable: Readable, question: str, until: datetime) -> Mapping[uuid.UUID, str]:
-    """The people whom a question names, of whom the viewer may read something, with their names."""
-    found = _names(question)
-    people = await recall.people(readable, found, until)
-    matched = {user: frozenset(_WORD.findall(name.lower())) & found for user, name in people.items()}
-    return {
-        user: people[user] for user, words in matched.items() if not any(words < other for other in matched.values())
-    }
+async def read_people(
+    recall: Recall, readable: Readable, words: frozenset[str], until: datetime
+) -> Mapping[uuid.UUID, str]:
+    """The people whom these words of a question name, of whom the viewer may read something, with their names."""
+    people = await recall.people(readable, words, until)
+    matched = {user: frozenset(_WORD.findall(name.lower())) & words for user, name in people.items()}
+    return {user: people[user] for user, own in matched.items() if not any(own < other for other in matched.values())}
 
 
 def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
@@ -92,7 +91,7 @@ def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
             part = told.get(word.lower())
             if part and (word[0].isupper() or not part[0].isupper() or (careless and part == parts[0])):
                 found.add(word)
-    return frozenset(word for word in found if word.lower() in _names(question))
+    return frozenset(word for word in found if word.lower() in words_that_may_name(question))
 
 
 def kind_of(question: str, agents: Collection[str]) -> Plain | None:
@@ -204,8 +203,8 @@ def _open_questions(talk: Sequence[Item], names: Collection[str]) -> Iterator[It
             yield item
 
 
-def _names(question: str) -> frozenset[str]:
-    """The words of a question that may be of a name: "will" is one only where it is written as one."""
+def words_that_may_name(question: str) -> frozenset[str]:
+    """The words of a question that may be of a name, in lower case: "will" is one only where it is written as one."""
     words = _WORD.findall(question)
     return frozenset(
         word.lower()

@@ -182,7 +182,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         near = bound - FOREIGN_FIT <= fitting < bound and not matched_words
         return fitting + FOREIGN_FIT if near and asks and tongue(candidate.item.text) != asked_in else fitting
 
-    return any(fit(candidate) >= bound for candidate in candidates)
+    likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
+    return any(fit(candidate) >= bound for candidate in likeliest_first)
 
 
 def _tells(text: str) -> bool:

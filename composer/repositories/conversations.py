@@ -1,7 +1,7 @@
 """Conversations: rooms, threads, DMs and sessions, who is in them, and who may read them."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -272,9 +272,15 @@ class Conversations:
     ) -> AccessContext | None:
         """The facts that visibility decides by, as of now; None for an unknown conversation. `trust`: what the asker's
         platform says of them. `presence`: in which private rooms their platforms say that they are."""
-        row = await self._sql.fetch_one("access_context", conversation_id=id, asker_id=asker)
+        return (await self.access_and_names(id, asker, trust, presence, ()))[0]
+
+    async def access_and_names(
+        self, id: uuid.UUID, asker: uuid.UUID, trust: Trust, presence: Presence, words: Collection[str]
+    ) -> tuple[AccessContext | None, bool]:
+        """The same, and whether anybody of the tenant has a name with one of some words, in lower case."""
+        row = await self._sql.fetch_one("access_context", conversation_id=id, asker_id=asker, words=sorted(words))
         if row is None:
-            return None
+            return None, False
         project = None
         if row["project_id"] is not None:
             project = ProjectFacts(
@@ -289,7 +295,7 @@ class Conversations:
                     for namespace, kind, private, pooled, role, title in row["pool"]
                 ),
             )
-        return AccessContext(
+        access = AccessContext(
             _conversation(row, self._tenant_id),
             asker,
             row["asker_admin"],
@@ -305,6 +311,7 @@ class Conversations:
             tuple(row["teams"]),
             zone_named(row["zone"]),
         )
+        return access, row["names_somebody"]
 
     async def rooms_joined(self, users: Iterable[uuid.UUID], presence: Presence) -> tuple[JoinedRoom, ...]:
         """The rooms that any of these users is in now, by name. Whoever spoke in a public room is in it until they

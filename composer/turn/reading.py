@@ -8,7 +8,7 @@ A person may have linked several accounts, of Discord and of Slack: each is a *u
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
@@ -310,6 +310,7 @@ class Reader:
         question, conversation = request.message, request.conversation_id
         remembered = self._participants.get(conversation) or NO_PARTICIPANTS
         asked = text_naming_people(question, self._agents(request.tenant_id))
+        words = plain.words_that_may_name(asked)
         while True:
             text = text_to_embed(question, remembered)
             vector, presence = await asyncio.gather(
@@ -317,7 +318,7 @@ class Reader:
             )
             async with self._database.transaction(request.tenant_id, "read") as tx:
                 with timed(timings, "resolve"):
-                    access, conversation_only = await _resolve(tx, request, presence)
+                    access, conversation_only, names_somebody = await _resolve(tx, request, presence, words)
                 with timed(timings, "working"):
                     window = await working.read(
                         tx.messages,
@@ -328,8 +329,10 @@ class Reader:
                         expect_busy=remembered.busy,
                     )
                     speakers = speakers_of(question, window.recent)
-                    scope = visibility.readable(access, speakers)
-                    people = await plain.read_people(tx.recall, scope, asked, question.at)
+                    people: Mapping[uuid.UUID, str] = {}
+                    if names_somebody:
+                        scope = visibility.readable(access, speakers)
+                        people = await plain.read_people(tx.recall, scope, words, question.at)
                 seen = Participants.of(window)
                 self._participants.put(conversation, seen)
                 read_now = replace(seen, named=plain.words_of_names(people.values(), asked))
@@ -421,16 +424,19 @@ async def presence_of_asker(memberships: Memberships, request: PromptRequest) ->
     return await memberships.of(request.tenant_id, request.asker, dm=request.conversation_id)
 
 
-async def _resolve(tx: Transaction, request: PromptRequest, presence: Presence) -> tuple[AccessContext, Readable]:
-    """The viewer's access as it is at this moment, and the right to read the conversation itself.
+async def _resolve(
+    tx: Transaction, request: PromptRequest, presence: Presence, words: Collection[str]
+) -> tuple[AccessContext, Readable, bool]:
+    """The viewer's access as it is at this moment, the right to read the conversation itself, and whether some words
+    may name somebody.
 
     It depends on the trust of who asks as well: guests and people of other organisations read less."""
-    access = await tx.conversations.access_context(
-        request.conversation_id, request.asker, request.message.trust, presence
+    access, names_somebody = await tx.conversations.access_and_names(
+        request.conversation_id, request.asker, request.message.trust, presence, words
     )
     if access is None:
         raise NotFound("There is no such conversation here.")
-    return access, visibility.readable_conversation(access)
+    return access, visibility.readable_conversation(access), names_somebody
 
 
 async def _judged(snapshot: _Snapshot, question: Message) -> tuple[AccessContext, Readable]:

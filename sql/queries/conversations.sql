@@ -227,7 +227,8 @@ WHERE EXISTS (SELECT FROM before)
 -- name: access_context
 -- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a
 -- bare coalesce() out of index conditions, and every member of every room would be read. Whoever is a member of a project
--- is one with all their users, with the best role that any of them has.
+-- is one with all their users, with the best role that any of them has. `names_somebody`: whether the name of anybody has
+-- one of some `words`, in lower case.
 WITH conversation AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
@@ -282,7 +283,11 @@ SELECT conversation.*,
              LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = c.user_id
              LEFT JOIN project_people AS pp ON pp.person = coalesce(u.person_id, u.id)
              WHERE c.tenant_id = :tenant_id AND c.project_id = conversation.project_id AND c.kind <> 'thread'
-             ORDER BY c.namespace) AS pool
+             ORDER BY c.namespace) AS pool,
+       :words::text[] <> '{}' AND EXISTS (
+           SELECT FROM users AS u
+           WHERE u.tenant_id = :tenant_id AND regexp_split_to_array(lower(u.name), '\W+') && :words::text[]
+       ) AS names_somebody
 FROM conversation
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.project_id
 

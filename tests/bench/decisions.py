@@ -7,9 +7,8 @@ near misses and of other sentences about what "we" do, by one question: is this 
 talk here have taken together? The sentences themselves are not in this repository. Real talk of this kind has hardly
 any decision in it, so recall is measured on sentences of work talk written for it: `decision_sentences.txt`, which are
 examples of the rule by now (composer/text/decisions.txt), `decision_more.txt`, by which its bounds were chosen, and
-`decision_fresh.txt`, by which nothing was: of its 180 lines the first 90 were written before the examples of 2026-11-30,
-and the last 36 after them. Most were written to be mistaken for decisions. The rule knows shapes in English, and no other
-language.
+`decision_fresh.txt`, by which nothing was: of its 180 lines 90 are older than the examples of 2026-11-30, 36 later.
+Most were written to be mistaken for decisions. The rule knows shapes in English, and no other language.
 """
 
 import hashlib

@@ -109,7 +109,7 @@ async def test_a_mention_takes_six_reads_for_its_answer_two_to_store_it_and_one_
     await harness.app.turns.settle()
     received = ["tenant_ensure", "received_known", "messages_append"]
     begun = ["turns_open"]  # earlier questions are answered first
-    composed = ["access_context", "recall_people", "recall_background", "recall_search", "structured_readable"]
+    composed = ["access_context", "recall_background", "recall_search", "structured_readable"]
     composed += ["deployment_get"]  # nothing is found: perhaps the vectors are another embedder's
     stored = ["turn_to_answer", "turn_answer"]
     delivered = ["turn_delivered"]

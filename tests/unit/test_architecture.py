@@ -51,6 +51,7 @@ JUSTIFIED = {
     "AuditKeys.sign": "a signature",
     "Requests.take_over": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
+    "Conversations.access_and_names": "the same, and whether a word is of a name",
     "Conversations.ensure": "for writing, as Conversations.lock; rows are never shown",
     "Conversations.get": "a conversation's place; no message of it",
     "Conversations.private_rooms": "ids of rooms on the platform, which somebody leaves",
