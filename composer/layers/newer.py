@@ -16,7 +16,7 @@ from typing import Final
 from composer.layers.ranking import MAX_RANKED_CHARS, asking_share, authors_named, is_question, sources_of
 from composer.model import Item
 from composer.repositories.recall import Candidate
-from composer.text.terms import terms
+from composer.text.terms import terms, tongue
 
 MOST: Final = 2  # newer items for a statement
 MOST_IN_ALL: Final = 2  # that recall would not have brought
@@ -29,6 +29,8 @@ NAMES_IT: Final = 0.20
 # Words of a question about then, which nothing newer answers: "what did she paint in May?". Where one was not meant so,
 # what is newer comes last.
 OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})
+GERMAN_WHAT: Final = "was"
+GERMAN: Final = "german"
 MAX_STATEMENT_BYTES: Final = 250  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
 Sources = AbstractSet[tuple[str, str]]
@@ -39,8 +41,8 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
     stands out and something is asked that is not about then, else behind all. That, and what was among them, is marked
     by `newer_than`. `seen` are the messages that the prompt shows anyway, as `sources_of` gives them.
     """
-    about_now = OF_THEN.isdisjoint(question[:MAX_RANKED_CHARS].casefold().replace("\u2019", "'").split())
-    about_now = about_now and asking_share(question) > 0
+    asks = asking_share(question) > 0
+    words_of_then = OF_THEN.intersection(question[:MAX_RANKED_CHARS].casefold().replace("\u2019", "'").split())
     later = [candidate for candidate in candidates if candidate.newer_than]
     statements = {candidate.newer_than for candidate in later}
     known_by = {each.item.id: frozenset(_keys(each.item)) for each in candidates if each.item.id in statements}
@@ -66,7 +68,7 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
             if at is None or at == n or marked[at].newer_than:
                 continue
             marked[at] = replace(marked[at], newer_than=items[n].id)
-            if stands_out and at > n and about_now:
+            if stands_out and at > n and asks and not _is_of_then(words_of_then, question, items[n]):
                 replaced[n].append(at)
     moved = {at for places in replaced.values() for at in places}
     order: list[int] = []
@@ -74,6 +76,16 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
         if n not in moved:
             order += [*_first(n, replaced), n]
     return [marked[n] for n in order]
+
+
+def _is_of_then(words: AbstractSet[str], question: str, statement: Item) -> bool:
+    """Whether a question with these of OF_THEN is about then. In German "was" asks what something is: a short question
+    may not tell its language ("Was trinkt Erin?"), and then the statement does."""
+    if words != {GERMAN_WHAT}:
+        return bool(words)
+    asked_in = tongue(question[:MAX_RANKED_CHARS])
+    begins = question.lstrip().casefold().startswith(GERMAN_WHAT)
+    return asked_in != GERMAN and not (begins and tongue(statement.text[:MAX_RANKED_CHARS]) == GERMAN)
 
 
 def _first(n: int, replaced: Mapping[int, Sequence[int]]) -> Iterator[int]:

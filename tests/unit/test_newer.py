@@ -60,6 +60,17 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
 
 
+def test_a_german_question_what_is_not_about_then() -> None:
+    old, rest = item("old", "alice", "Die Schulung kostet 450 Euro"), item("rest", "bob", "the training was nice")
+    new = later(item("new", "bob", "Wir haben nachverhandelt, 380 Euro", 9), 0.8)
+    others = [later(item(f"other{n}", "alice", f"Ich lese Buch {n}", 9), 0.3) for n in range(3)]
+    for now in ("Was kostet die Schulung?", "Was nimmt Lena daf\u00fcr?"):
+        assert shown([old, rest], [new, *others], now)[:2] == [("new", "old"), ("old", "")], now
+    for then in ("What was the training?", "Where was Lena?", "Was Lena there?"):
+        english = replace(old, text="The training costs 450") if then.startswith("Was") else old
+        assert shown([english, rest], [new, *others], then)[0] == ("old", ""), then
+
+
 def test_a_quarter_more_than_half_of_the_rest_stands_out() -> None:
     old = item(*HAMBURG)
     others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
