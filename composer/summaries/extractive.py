@@ -78,9 +78,10 @@ class Excerpt:
 
 
 def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
-    """The excerpts of the inputs, in their order; of very many, those of most weight. Of what somebody says again, word
-    by word, the last: nothing else is left out because of another one, which may say the contrary but for a "not"."""
-    found: dict[tuple[str, str], Excerpt] = {}
+    """The excerpts of the inputs, in their order; of very many, those of most weight. Of what somebody says again and
+    again, word by word, with nothing in between, the last. Nothing else is left out because of another one: it may say
+    the contrary but for a "not", and the same "No." may answer another question."""
+    found: dict[tuple[int, int], Excerpt] = {}
     recent: list[frozenset[str]] = []
     last_input_of: dict[str, int] = {}
     last_in: dict[str | int, tuple[int, int]] = {}  # a thread, or an earlier summary
@@ -100,11 +101,11 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
             weight = 0.0
             if _has_content(words, own):
                 weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
-            said = author, words.casefold()
-            if earlier := found.get(said):
-                weight = max(weight, earlier.weight)
             after = NOT_AMONG_INPUTS if source.after_gap and nth == 0 else before
-            found[said] = Excerpt(order, after, False, source.at, author, words, own, weight)
+            earlier = found.get(after)
+            if earlier and (earlier.author, earlier.text.casefold()) == (author, words.casefold()):
+                weight = max(weight, found.pop(after).weight)
+            found[order] = Excerpt(order, after, False, source.at, author, words, own, weight)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda each: (-each.weight, each.order))[:MAX_EXCERPTS]

@@ -16,7 +16,7 @@ from composer.model import Agent, Message, Visibility
 from composer.ports.models import ChatMessage, Chunk, UsageAccount, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.models.tokens import tokenizer_for
-from composer.summaries.extractive import candidate_excerpts, extractive_summary
+from composer.summaries.extractive import CUT, candidate_excerpts, extractive_summary, in_order
 from composer.summaries.summariser import Summariser, summary_prompt
 from composer.summaries.texts import SummaryInput, summary_inputs
 from tests.support.embedder import Unmetered
@@ -131,10 +131,20 @@ async def test_no_line_is_withheld_for_another_that_is_like_it(said: list[tuple[
     assert whole.text.splitlines() == lines
 
 
-def test_of_what_one_person_says_again_the_last_counts() -> None:
-    texts = ["We take the offer.", "We do not take the offer.", "We take the offer."]
+def test_of_what_one_person_says_again_with_nothing_in_between_the_last_counts() -> None:
+    texts = ["We take the offer.", "We do not take the offer.", "We take the offer.", "we take the offer."]
     said = [SummaryInput("alice", AT + 9 * n * MINUTE, text) for n, text in enumerate(texts)]
-    assert [each.order[0] for each in candidate_excerpts(said)] == [1, 2]
+    found = candidate_excerpts(said)
+    assert [each.order[0] for each in found] == [0, 1, 3]
+    assert in_order(found).count(CUT) == 1
+
+
+async def test_the_same_answer_to_two_questions_stands_below_each() -> None:
+    answers = [("alice", "No."), ("bob", "Yes."), ("dan", "No.")]
+    said = [("mallory", "Shall mallory get the only key?"), *answers, ("carol", "Shall we have lunch?"), *answers]
+    inputs = [SummaryInput(author, AT + 9 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
+    whole = await Summariser(EMBEDDER, None).summarise(inputs, 400, TOKENIZER, ACCOUNT)
+    assert whole.text.splitlines() == [f"{author}: {text}" for author, text in said]
 
 
 def test_when_every_sentence_is_too_long_the_heaviest_is_cut_with_an_ellipsis() -> None:
