@@ -48,6 +48,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "ShareRequest": {"team": _ID},
     "TeamRoleUpdate": {"role": "admin"},
     "TeamUpdate": {"name": "Operations"},
+    "WaitingBulk": {"ids": [_ID], "act": "accept"},
     "WaitingUpdate": {"act": "accept"},
     "ToolForgetRequest": {"kind": "preference"},
     "WorkspaceSettingsUpdate": {"top_k": 20},
