@@ -44,6 +44,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "PersonUpdate": {"admin": True},
     "ProjectRoleUpdate": {"role": "write"},
     "ProjectUpdate": {"name": "artemis"},
+    "RoomProject": {"project": _ID},
     "SettingsUpdate": {"budget": 4000, "trash_days": 90},
     "ShareRequest": {"team": _ID},
     "TeamRoleUpdate": {"role": "admin"},
