@@ -6,9 +6,8 @@ sentence, and `yes` or `no`), is counted. The labels were made by one reader of 
 near misses and of other sentences about what "we" do, by one question: is this plainly a decision that the people who
 talk here have taken together? The sentences themselves are not in this repository. Real talk of this kind has hardly
 any decision in it, so recall is measured on sentences of work talk written for it: `decision_sentences.txt`, which are
-examples of the rule by now (composer/text/decisions.txt), `decision_more.txt`, by which its bounds were chosen, and
-`decision_fresh.txt`, by which nothing was: of its 180 lines 90 are older than the examples of 2026-11-30, 36 later.
-Most were written to be mistaken for decisions. The rule knows shapes in English, and no other language.
+examples of the rule by now (composer/text/decisions.txt), and `decision_more.txt`, which it was not made from. Most
+were written to be mistaken for decisions. The rule knows shapes in English, and no other language.
 """
 
 import hashlib
@@ -25,7 +24,6 @@ from tests.bench.extraction import messages
 LABELS: Final = Path(__file__).with_name("decision_labels.txt")
 WRITTEN: Final = Path(__file__).with_name("decision_sentences.txt")
 HELD_OUT: Final = WRITTEN.with_name("decision_more.txt")  # a label, a language and a sentence
-FRESH: Final = WRITTEN.with_name("decision_fresh.txt")
 
 
 def digest(sentence: str) -> str:
@@ -33,9 +31,9 @@ def digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()[:12]
 
 
-def held_out(file: Path = HELD_OUT, language: str = "en") -> list[tuple[str, str]]:
-    """The sentences of a language that are no examples of the rule, each with its label."""
-    rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+def held_out(language: str = "en") -> list[tuple[str, str]]:
+    """The sentences of a language that the rule was not made from, each with its label."""
+    rows = (line.split("\t") for line in HELD_OUT.read_text(encoding="utf-8").splitlines())
     return [(label, text) for label, spoken, text in rows if spoken == language]
 
 
@@ -55,7 +53,6 @@ def main(data: Path) -> None:
     examples = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
     print(f"examples: {_judged([(label, text) for label, text in examples])}")
     print(f"held out: {_judged(held_out())}")
-    print(f"fresh: {_judged(held_out(FRESH))}")
 
 
 def _judged(rows: Sequence[Sequence[str]]) -> str:

@@ -389,7 +389,7 @@ async def test_confirmed_landmarks_outlive_retention_and_go_when_their_author_fo
 ) -> None:
     await harness.say("alice", "we decided to use zqaccepted for storage", **ROOM)
     await harness.say("alice", "we decided to paint it zqbefore", **ROOM)
-    await harness.say("alice", "we decided to drop zqproposed for the release", **ROOM)
+    await harness.say("alice", "we decided to drop zqproposed", **ROOM)
     listed = (await harness.command("bob", "/nexus landmark list", **ROOM)).text.splitlines()
     ids = {word: next(line.split()[0] for line in listed if word in line) for word in ("zqaccepted", "zqbefore")}
     await harness.command("bob", f"/nexus landmark accept {ids['zqaccepted']}", **ROOM)

@@ -381,12 +381,12 @@ async def test_decisions_found_in_own_dms_and_sessions_are_accepted_here_too(
     await harness.say("alice", "good morning", **ROOM)
     bob = Person(client, await cookie_of(harness, "bob"))
     before = await bob.page("/waiting")
-    for said in ("to ship zqmoon on Fridays.", "to use zqsun for the shop.", "to buy zqstar."):
+    for said in ("to ship zqmoon on Fridays.", "to use zqsun.", "to buy zqstar."):
         await harness.say("alice", f"After a long talk. We decided {said} It suits all.", **place)
     shown = await alice.page("/waiting")
     assert "3 things wait for you." in shown
     assert '<b class="count">3</b>' in await alice.page("/memory")
-    assert "After a long talk. We decided to use zqsun for the shop. It suits all." in shown, "the source"
+    assert "After a long talk. We decided to use zqsun. It suits all." in shown, "the source"
     assert ("your DM with @nexus" in shown) is ("dm" in place)
     assert await bob.page("/waiting") == before
     for address in decisions(shown):

@@ -295,7 +295,7 @@ def _write_as_guest(b: Builder, spot: Spot) -> None:
 
 
 def _decision(b: Builder) -> str:
-    return f"Final decision: the launch is {b.words.canary()}"
+    return f"We decided that the launch is {b.words.canary()}"
 
 
 def _review(b: Builder, spot: Spot) -> None:

@@ -71,7 +71,7 @@ MINUTE: Final = 60  # for which an answer of a platform is used again
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
 _DECIDED: Final = re.compile(
-    r"Final decision: the \w+ is zx\d+q"
+    r"We decided that the \w+ is zx\d+q"
 )  # the sentence with which tests/property/worlds.py states a decision
 
 # The namespace of an entry: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),

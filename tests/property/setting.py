@@ -28,7 +28,7 @@ _SENTENCES: Final = (
     "the {a} {b} note says {c}",
     "{c} is what the {a} costs",
     "keep in mind {c} for the {a} and the {b}",
-    "Final decision: the {a} is {c}",
+    "We decided that the {a} is {c}",
     "I prefer {c} over the {a}",
     "I usually check the {a} with {c}",
     "what about {c} in the {a}?",

@@ -33,7 +33,7 @@ async def test_worlds_that_differ_only_in_what_a_viewer_may_not_read_are_indisti
 
 
 @pytest.mark.parametrize(
-    "text", ["@carol Final decision: the colour is zx7q", "Final decision: the door is zx7q @carol"]
+    "text", ["@carol We decided that the colour is zx7q", "We decided that the door is zx7q @carol"]
 )
 async def test_a_decision_stays_its_authors_when_somebody_whom_it_mentions_forgets_everything(
     products: tuple[Product, Product], text: str

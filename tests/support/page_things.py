@@ -186,9 +186,7 @@ async def room_in_project(of: Owner) -> Ids:
 async def decision_of_room(of: Owner) -> Ids:
     """A proposed decision of a private room that they alone are in."""
     name = of.word()
-    await of.harness.say(
-        of.name, f"We decided to use {name} for the release.", room=name, private=True, workspace=of.workspace
-    )
+    await of.harness.say(of.name, f"We decided to use {name}.", room=name, private=True, workspace=of.workspace)
     return _decision(name, await of.person.page("/waiting"))
 
 

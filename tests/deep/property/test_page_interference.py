@@ -122,7 +122,7 @@ def _steps() -> Iterator[PageStep]:
         vault: dict[str, Any] = {"room": f"vault-{person}", "private": True}
         yield step(person, "say", "In here it is CANARY alone.", (), **vault)
         yield step(person, "say", "In this thread it is CANARY.", (), thread="t", **vault)
-        yield step(person, "say", "Final decision: the launch is CANARY.", (), **vault)
+        yield step(person, "say", "We decided that the launch is CANARY.", (), **vault)
         yield step(person, "say", "We decided to paint CANARY in here.", (), **vault)
         yield step(person, "tell", "/nexus fact set deploy_day CANARY --yes", (), **vault)
         yield step(person, "tell", "/nexus landmark add we chose CANARY here --yes", (), **vault)
