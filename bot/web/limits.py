@@ -73,15 +73,15 @@ class FairUse:
         `admin`, count it as one for what only admins may do. A long body counts as several: to read it takes everybody
         time. `credentials` are the texts that they ask with: see `require_not_refused`. Raises TooManyRequests."""
         counted_as = f"{'admin:' if admin else ''}{caller}"
-        told = [_digest(credentials)] if credentials else []
+        asked_with = [_digest(credentials)] if credentials else []
         if (before := self._refused.get(counted_as)) is not None:
-            self._refused.update(dict.fromkeys(told, before))
+            self._refused.update(dict.fromkeys(asked_with, before))
         await self._require_not_refused(counted_as)
         most = max(1, self._limits[admin].amount // BODY_SHARE)
         seconds = await self._wait(admin, counted_as, min(1 + body_bytes // BYTES_PER_REQUEST, most))
         if seconds is not None:
             refused = counted_as, asyncio.get_running_loop().time() + seconds
-            self._refused.update(dict.fromkeys([counted_as, *told], refused))
+            self._refused.update(dict.fromkeys([counted_as, *asked_with], refused))
             raise TooManyRequests(seconds)
 
     async def require_not_refused(self, credentials: Sequence[str]) -> None:

@@ -151,10 +151,10 @@ async def decide_all(
     """Approve or reject those of these things that still wait, all or none, in a transaction that is alone, with a
     receipt of each for `app.forgotten`. What was decided meanwhile stays so. Raises as `decide`."""
     waits = await _waits(tx, access, presence, writer.quarantined, now)
+    chosen = frozenset(ids)
     waiting_ids = [*(each.item.id for each in waits.items), *(each.landmark.id for each in waits.decisions)]
-    return [
-        (await _decide(tx, access, waits, id, act, "", writer, event, now))[1] for id in waiting_ids if id in {*ids}
-    ]
+    wanted = [id for id in waiting_ids if id in chosen]
+    return [(await _decide(tx, access, waits, id, act, "", writer, event, now))[1] for id in wanted]
 
 
 async def _decide(

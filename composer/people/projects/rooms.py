@@ -105,10 +105,9 @@ async def moves_of(tx: Transaction, access: EntryAccess, room: JoinedRoom) -> Se
 
 async def moves_into(tx: Transaction, access: EntryAccess, project: uuid.UUID, presence: Presence) -> Sequence[Move]:
     """The rooms that the person may put into a project of theirs, by name, as they go there."""
-    found = list[Move]()
-    for room in await movable_rooms(tx, access, presence):
-        if room.managed and room.project_id != project:
-            found.append(Move(room, _facts(access, room, await _here(tx, access, room), project)))
+    rooms = [each for each in await movable_rooms(tx, access, presence) if each.managed and each.project_id != project]
+    here = {each: await _here(tx, access, room) for each, room in {room.project_id: room for room in rooms}.items()}
+    found = (Move(room, _facts(access, room, here[room.project_id], project)) for room in rooms)
     return [each for each in found if each.allowed]
 
 
