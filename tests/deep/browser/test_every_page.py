@@ -151,6 +151,7 @@ async def test_every_page_is_for_everybody_s_eyes(
     harness: AppHarness, windows: Windows, size: tuple[int, int], scheme: str
 ) -> None:
     await filled(harness)
+    await harness.say("alice", "mine alone", room="own", private=True)  # which can be put into a project
     await set_admin(harness.app, harness.name, "alice", True)
     await key_of(harness, "alice", "claude")
     locale = "de-DE" if scheme == "dark" else "en-GB"
