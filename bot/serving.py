@@ -14,6 +14,7 @@ from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import SlackHttp
+from bot.web import webhooks
 from bot.web.connected import Connected
 from bot.web.jobs import JobSchedule
 from bot.web.metrics import Metrics
@@ -90,7 +91,7 @@ async def serve(
         gc.collect()
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
-        beside: list[Run] = [lambda: due_posts.run(app)] if platforms or port else []
+        beside: list[Run] = [lambda: due_posts.run(app), lambda: webhooks.run(app)] if platforms or port else []
         runs = [*(each.run for each in platforms), *beside, *((jobs,) if jobs else ())]
         tasks = [asyncio.create_task(run()) for run in runs]
         try:

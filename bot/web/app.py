@@ -36,6 +36,7 @@ from bot.web.problems import add_problems, documented
 from bot.web.routes import admin_imports, chat, exchange, gateway, health, login, oauth
 from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
+from bot.web.webhooks import WebhookPost
 from composer import __version__
 from composer.app import App
 from composer.tasks.shares import Places
@@ -168,6 +169,7 @@ def _state(
         McpEndpoint(app, transport.manager),
         Gateway(app),
         Uploads(app),
+        WebhookPost(settings),
         slack_http,
         None if settings.openid is None else OpenIdProvider(settings.openid),
         None if settings.public_url is None else OAuthServer(app, settings.public_url, documents),

@@ -32,6 +32,8 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "BulkRequest": {"ids": [_ID], "act": "trash"},
     "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
     "ChosenChannels": {"channels": ["C0123456789"]},
+    "NewWebhookRequest": {"url": "https://n8n.example.com/webhook/nexus", "pages": ["memory"]},
+    "WebhookState": {"on": False},
     "DecisionUpdate": {"state": "current"},
     "DigestUpdate": {"period": "weekly", "hour": 9},
     "DmRoomsUpdate": {"account": _ID, "on": True},

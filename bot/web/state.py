@@ -14,6 +14,7 @@ from bot.web.metrics import Metrics
 from bot.web.oauth.server import OAuthServer
 from bot.web.openid import OpenIdProvider
 from bot.web.sessions import ApiSessions
+from bot.web.webhooks import WebhookPost
 from composer.app import App
 from composer.tasks.shares import Places
 
@@ -24,9 +25,10 @@ class WebState:
     `fair_use` counts requests, and each in progress holds one of the `places`, and one of those for `work` if it only
     reads; an open page that is told of changes holds one of those for `watching` in place of them; long
     bodies take `bodies`, one for each MiB; `sessions` answers what people say; `mcp` serves MCP clients; `gateway`
-    passes requests on to model servers; `uploads` imports files that admins send; `slack` takes Slack's events, where
-    they come by HTTP; `openid` signs people in by their accounts at a provider, where one is set; `oauth` signs in AI
-    tools, where a public URL is set; `jobs` are those of this process, where it may run any."""
+    passes requests on to model servers; `uploads` imports files that admins send; `webhooks` posts to webhooks; `slack`
+    takes Slack's events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one
+    is set; `oauth` signs in AI tools, where a public URL is set; `jobs` are those of this process, where it may run
+    any."""
 
     app: App
     metrics: Metrics
@@ -40,6 +42,7 @@ class WebState:
     mcp: McpEndpoint
     gateway: Gateway
     uploads: Uploads
+    webhooks: WebhookPost
     slack: SlackHttp | None = None
     openid: OpenIdProvider | None = None
     oauth: OAuthServer | None = None

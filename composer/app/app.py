@@ -45,6 +45,7 @@ from composer.people.changes import CHANGED, ChangesHub
 from composer.people.credentials.last_use import LastUse
 from composer.people.credentials.resolver import Resolver
 from composer.people.export_files import remove_exports
+from composer.people.webhook_messages import WebhookMessages
 from composer.ports.clock import Clock
 from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder
@@ -125,6 +126,7 @@ class App:
     audit: AuditLog
     credentials: Resolver
     changes: ChangesHub
+    webhooks: WebhookMessages
     observer: Observer
     extractions: Learner[ExtractionScope] | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
@@ -329,6 +331,7 @@ def _build(stack: AsyncExitStack, base: Foundation, model: ChatModel | None) -> 
         audit=AuditLog(database, base.keys, AuditHeadsFile(settings.home), clock),
         credentials=Resolver(database, directory, settings, clock, last_use),
         changes=ChangesHub(),
+        webhooks=WebhookMessages(database, directory, memberships, base.locks, base.keys, clock, uuid.uuid4),
         observer=base.observer,
         extractions=None if extractor is None else build_extraction(base, extractor, indexer, learning),
         notice=extraction_notice(settings),

@@ -170,6 +170,10 @@ class TenantDirectory:
         """Whose writes wait for approval in a tenant."""
         return QUARANTINE.over(self.configured_quarantine(tenant), self._chosen.get(tenant, {})).held
 
+    def has_webhooks(self, tenant: uuid.UUID) -> bool:
+        """Whether people of a tenant may have webhooks, as configured."""
+        return self._settings.webhooks_of(self._slugs.get(tenant, ""))
+
     def configured_quarantine(self, tenant: uuid.UUID) -> QuarantinedWriters:
         """The same, as configured."""
         held = self._settings.quarantine_of(self._slugs.get(tenant, ""))

@@ -154,3 +154,4 @@ async def _end_openers(tx: Transaction, admin: uuid.UUID, users: Sequence[uuid.U
     if valid:
         await tx.api_keys.revoke(valid, now, admin)
     await tx.web_sessions.end(actor=admin, users=users)
+    await tx.webhooks.delete(actor=admin, users=users)

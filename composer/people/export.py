@@ -38,6 +38,7 @@ from composer.people.export_document import (
     ExportedTeam,
     ExportedUsage,
     ExportedUser,
+    ExportedWebhook,
     ExportedWebSession,
 )
 from composer.people.places import named, room_ids
@@ -154,6 +155,7 @@ async def _without_messages(
         keys=[_part(ExportedKey, each) for each in await tx.api_keys.of(owned.users)],
         web_sessions=[_part(ExportedWebSession, each) for each in await tx.web_sessions.of(owned.users, now)],
         logins=[_part(ExportedLogin, each) for each in await tx.openid_logins.of(owned.users)],
+        webhooks=[_part(ExportedWebhook, each) for each in await tx.webhooks.of(owned.users)],
         messages=[],
         answers=await _answers(tx, await tx.own_data.turns(owned), trust, presence),
         **{kind: [_entry(model, item) for item in items[kind]] for kind, model in _ITEMS.items()},

@@ -116,6 +116,22 @@ class ExportedLogin(DocumentPart):
     last_used_at: datetime | None
 
 
+class ExportedWebhook(DocumentPart):
+    """An address that is told of what the person may see, of these `pages`; `place`: of one room, team or project
+    alone. Its secret is stored nowhere."""
+
+    id: uuid.UUID
+    name: str
+    url: str
+    pages: list[str]
+    place: uuid.UUID | None
+    created_at: datetime
+    off_at: datetime | None
+    off_why: str | None
+    last_at: datetime | None
+    last_result: str | None
+
+
 class ExportedFile(DocumentPart):
     """A file of a message: its size in bytes (0: unknown), and its text if it is a text file."""
 
@@ -320,6 +336,7 @@ class Export(DocumentPart):
     keys: list[ExportedKey]
     web_sessions: list[ExportedWebSession]
     logins: list[ExportedLogin]
+    webhooks: list[ExportedWebhook]
     settings: list[ExportedSettings]
     messages: list[ExportedMessage]
     answers: list[ExportedAnswer]

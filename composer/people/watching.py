@@ -44,7 +44,7 @@ SHOWN: Final[Mapping[WatchedPage, frozenset[str]]] = {
     WatchedPage.ASK: frozenset({"conversations"}),
     WatchedPage.ROOMS: _FILED | {"conversations", "members", "projects", "project_members", _INVITES},
     WatchedPage.TEAM: _ITEMS | {"teams", "team_members", _INVITES},
-    WatchedPage.TOOLS: _OPENERS,
+    WatchedPage.TOOLS: _OPENERS | {"webhooks"},
     WatchedPage.ADMIN: frozenset({"job_runs"}),
     WatchedPage.PEOPLE: _OPENERS | _PLACES | {"users", "one_time_codes"},
 }

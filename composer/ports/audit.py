@@ -17,6 +17,10 @@ class AuditKeys(Protocol):
         """The signature of some data, with the current key."""
         ...
 
+    def derive(self, key_id: str, data: bytes) -> bytes | None:
+        """A secret of 32 bytes for what `data` names, which no signature is; None when the key is not known here."""
+        ...
+
     def verify(self, key_id: str, data: bytes, signature: bytes) -> bool | None:
         """Whether a key made this signature; None when the key is not known here."""
         ...

@@ -59,6 +59,9 @@ class AuditAct(StrEnum):
     MEMORY_REACH = "memory.reach"
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
+    WEBHOOK_CREATED = "webhook.created"  # by its person: it is told of what they may see
+    WEBHOOK_DELETED = "webhook.deleted"
+    WEBHOOK_OFF = "webhook.off"  # by itself: its address is gone, or takes nothing
     APP_CONNECTED = "app.connected"  # by its person, on our page
     APP_SIGNED_OUT = "app.signed_out"  # its tokens were ended: by itself, or since one was used twice
     LOGIN_LINK = "login.link"  # made, for the person that it signs in

@@ -54,6 +54,7 @@ from composer.repositories.turns import Turns
 from composer.repositories.unread_files import UnreadFiles
 from composer.repositories.usage import UsageLedger
 from composer.repositories.web_sessions import WebSessions
+from composer.repositories.webhooks import Webhooks
 
 
 class Transaction:
@@ -135,6 +136,7 @@ class Transaction:
     usage = cached_property[UsageLedger](lambda tx: UsageLedger(tx._sql))
     unread_files = cached_property[UnreadFiles](lambda tx: UnreadFiles(tx._sql))
     web_sessions = cached_property[WebSessions](lambda tx: WebSessions(tx._sql, tx.audit))
+    webhooks = cached_property[Webhooks](lambda tx: Webhooks(tx._sql, tx.audit))
 
 
 class Database(Protocol):

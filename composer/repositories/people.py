@@ -149,7 +149,7 @@ class People:
 
     async def holders(self, platform: str, workspace: str) -> tuple[str, ...]:
         """The ids on the platform of everybody known in a workspace whose memory a key, a web session, a login, a
-        login link or a code that links accounts opens."""
+        login link or a code that links accounts opens, or of which a webhook is told."""
         rows = await self._sql.fetch("identities_of_workspace", platform=platform, workspace=workspace, holding=True)
         return tuple(row["external_id"] for row in rows)
 

@@ -29,6 +29,7 @@ from composer.settings.values import (
     VARIABLE_PREFIX,
     DatabaseUrl,
     Effort,
+    HostNames,
     HttpUrl,
     Origins,
     Proxies,
@@ -62,7 +63,8 @@ class Settings(Table):
     `key` is the one that `nexus mcp` acts with. `oidc_…` is the OpenID provider whose accounts sign in people of
     `oidc_tenant`. `public_url` is where people reach the web port, without a slash at its end, and `web_proxies` are
     those that may say who asks; pages of `web_origins` may ask it from a browser; `requests_per_minute` is how much
-    each person, or each address without a key, may ask of it.
+    each person, or each address without a key, may ask of it. With `webhooks` people have programs of theirs told of
+    changes: at public addresses, and at the hosts of `webhook_hosts`.
     `follow_up_minutes` is for how long an answer in a thread may be followed up without a mention.
     `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
     `warnings` are sentences to show.
@@ -112,6 +114,8 @@ class Settings(Table):
     public_url: PublicUrl | None = None
     web_proxies: Proxies | None = None
     web_origins: Origins | None = None
+    webhooks: bool = True
+    webhook_hosts: HostNames | None = None
     requests_per_minute: int = Field(default=100, ge=1, le=1_000_000)
     admin_requests_per_minute: int = Field(default=10, ge=1, le=1_000_000)
     timezone: Zone = "UTC"
@@ -142,6 +146,11 @@ class Settings(Table):
     def allowed_origins(self) -> list[str]:
         """The origins whose pages may ask the web port from a browser, with a key."""
         return [] if self.web_origins is None else self.web_origins.split(",")
+
+    @property
+    def named_webhook_hosts(self) -> list[str]:
+        """The hosts that webhooks may be at though they are not of the public internet, and without https."""
+        return [] if self.webhook_hosts is None else self.webhook_hosts.split(",")
 
     @property
     def web_address(self) -> str:
@@ -281,6 +290,11 @@ class Settings(Table):
         found = self.tenants.get(tenant)
         name = (found.plan if found else None) or self.plan
         return None if name is None else (name, self.plans[name])
+
+    def webhooks_of(self, tenant: str) -> bool:
+        """Whether people of the tenant of this slug may have webhooks."""
+        found = self.tenants.get(tenant, _PLAIN_TENANT).webhooks
+        return self.webhooks if found is None else found
 
     def quarantine_of(self, tenant: str) -> tuple[str, ...]:
         """Whose writes wait for approval in the tenant of this slug."""

@@ -18,6 +18,7 @@ class TenantSettings(Table):
     `prompt_days`, rows of the audit log are deleted after `audit_days`, and what models used is forgotten after
     `usage_days` (defaults: the common ones). `plan` is the one of `plans` that says what it may use. What those in
     `quarantine` write waits for approval. `gateway` is where its gateway differs from `[gateway]`.
+    `webhooks` says whether its people may have any (default: the common one).
     """
 
     workspaces: tuple[str, ...] = ()
@@ -30,3 +31,4 @@ class TenantSettings(Table):
     plan: str | None = None
     gateway: TenantGatewaySettings = TenantGatewaySettings()
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")
+    webhooks: bool | None = None

@@ -94,11 +94,19 @@ def _check_origins(text: str) -> str:
     return ",".join(origins)
 
 
+def _check_host_names(text: str) -> str:
+    names = [each.strip().lower() for each in text.split(",")]
+    if not all(re.fullmatch(r"[a-z0-9_.-]{1,253}|[0-9a-f:.]{2,45}", each) for each in names):
+        raise ValueError("it lists names of hosts with commas between, without a port, like localhost,n8n")
+    return ",".join(names)
+
+
 Slug = Annotated[str, AfterValidator(_check_slug)]
 ServerName = Annotated[str, AfterValidator(_check_server_name)]
 HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 HeaderValue = Annotated[SecretStr, AfterValidator(_check_header_value)]
 RoomName = Annotated[str, AfterValidator(_check_room)]
+HostNames = Annotated[str, AfterValidator(_check_host_names)]
 HttpUrl = Annotated[ServerUrl, AfterValidator(check_http_url)]
 Origins = Annotated[str, AfterValidator(_check_origins)]
 Proxies = Annotated[str, AfterValidator(_check_proxies)]

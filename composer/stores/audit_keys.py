@@ -54,6 +54,11 @@ class AuditKeyRing:
         """The signature of some data, with the current key."""
         return hmac.digest(self._keys[self.current_id], data, "sha256")
 
+    def derive(self, key_id: str, data: bytes) -> bytes | None:
+        """A secret of 32 bytes for what `data` names, which no signature is; None when the key is not known here."""
+        key = self._keys.get(key_id)
+        return None if key is None else hmac.digest(hmac.digest(key, b"derived secrets", "sha256"), data, "sha256")
+
     def verify(self, key_id: str, data: bytes, signature: bytes) -> bool | None:
         """Whether a key made this signature; None when the key is not known here."""
         key = self._keys.get(key_id)

@@ -12,9 +12,11 @@ ORDER BY c.relname
 
 -- name: restore_end
 -- After a restore, raise every conversation's version, so that no cached view from before it matches, and end every
--- web session, every login link and every token of an app, of all tenants: who signed out since the backup stays so.
+-- web session, every login link and every token of an app, of all tenants: who signed out since the backup stays so. What
+-- webhooks were to be told then was told since.
 WITH codes AS (DELETE FROM one_time_codes), tokens AS (DELETE FROM app_tokens),
-     sessions AS (DELETE FROM web_sessions)
+     sessions AS (DELETE FROM web_sessions), told AS (DELETE FROM webhook_changes),
+     messages AS (UPDATE webhooks SET told = pg_current_snapshot(), message_id = NULL, message_at = NULL, message_until = NULL)
 UPDATE conversations SET version = version + 1000000000
 
 -- name: constraints_and_indexes

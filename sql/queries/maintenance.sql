@@ -43,8 +43,8 @@ SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY a
 -- name: expired_delete
 -- Delete what opens nothing any more (codes, links, web sessions, tokens, invitations; of those to projects, of declined ones, and of
 -- keys, what ended before `invites_before`, `declined_before` and `keys_before`),
--- requests that are not known any more, what tools read, and what the gateway noted before a time: what it put into requests, and exchanges with
--- what else was noted of them, also attempts at exchanges of which none are left.
+-- requests that are not known any more, what tools read, what all webhooks were told of, and what the gateway noted before a time: what it put into requests, and exchanges
+-- with what else was noted of them, also attempts at exchanges of which none are left.
 WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expires_at <= :now),
      invite AS (DELETE FROM invites WHERE tenant_id = :tenant_id AND 
          expires_at <= CASE WHEN declined THEN :declined_before WHEN project_id IS NULL THEN :now ELSE :invites_before END),
@@ -54,6 +54,9 @@ WITH code AS (DELETE FROM one_time_codes WHERE tenant_id = :tenant_id AND expire
      request AS (DELETE FROM requests WHERE tenant_id = :tenant_id AND expires_at <= :now),
      turn AS (DELETE FROM gateway_turns WHERE tenant_id = :tenant_id AND created_at < :turns_before),
      read AS (DELETE FROM tool_reads WHERE tenant_id = :tenant_id AND at < :reads_before),
+     told AS (DELETE FROM webhook_changes WHERE tenant_id = :tenant_id AND xact < coalesce(
+                  (SELECT told_before FROM webhooks WHERE tenant_id = :tenant_id AND off_at IS NULL ORDER BY told_before LIMIT 1),
+                  pg_snapshot_xmin(pg_current_snapshot()))),
      forgotten AS (UPDATE users SET forgot_at = NULL WHERE tenant_id = :tenant_id AND forgot_at < :exchanges_before),
      attempt AS (DELETE FROM learning_batches AS b
                  WHERE b.tenant_id = :tenant_id AND b.user_id IS NOT NULL AND b.conversation_id IS NULL AND NOT EXISTS (

@@ -95,13 +95,14 @@ WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :wor
 
 -- name: identities_of_workspace
 -- List the ids on a platform of everybody who is known in a workspace; `holding`: of those whose memory something opens from
--- outside a chat: a key, a web session, a login, a login link or a code that links accounts, of theirs or of a user linked
--- with them.
+-- outside a chat, or is told of it: a key, a web session, a login, a login link, a code that links accounts or a webhook, of theirs
+-- or of a user linked with them.
 WITH opened AS (
     SELECT user_id FROM api_keys WHERE tenant_id = :tenant_id AND revoked_at IS NULL
     UNION SELECT user_id FROM web_sessions WHERE tenant_id = :tenant_id
     UNION SELECT user_id FROM openid_logins WHERE tenant_id = :tenant_id
     UNION SELECT user_id FROM one_time_codes WHERE tenant_id = :tenant_id
+    UNION SELECT user_id FROM webhooks WHERE tenant_id = :tenant_id
 ), people AS (
     SELECT coalesce(u.person_id, u.id) AS id FROM opened AS o JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = o.user_id
 )

@@ -673,7 +673,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members)\b",
-    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|one_time_codes|openid_logins|app_tokens)\b",
+    r"(INSERT INTO|UPDATE|DELETE FROM) (api_keys|web_sessions|one_time_codes|openid_logins|app_tokens|webhooks)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors|allowed_vendors) = ",
@@ -688,6 +688,9 @@ RECORDED: Final = {
     "openid_login_connect",
     "openid_logins_disconnect",
     "web_session_insert",
+    "webhook_answered",
+    "webhook_insert",
+    "webhooks_delete",
     "web_sessions_end",
     "conversation_assign",
     "conversations_leave_projects",
@@ -724,6 +727,9 @@ NOT_RECORDED: Final = {
     "credential_used": "changes only when it was used",
     "erase_people": "takes the names of what nobody else is in, by an erasure, which is recorded",
     "expired_delete": "what opens nothing any more",
+    "webhook_begin": "sends what the webhook may be told, since it was made",
+    "webhook_set": "its person switches on or off what they have made",
+    "webhook_tried": "says how it was answered",
 }
 
 

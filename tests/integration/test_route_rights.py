@@ -72,6 +72,7 @@ IDS: Final = {
     "/v1/projects/": "project",
     "/v1/rooms/": "room",
     "/v1/keys/": "key",
+    "/v1/webhooks/": "webhook",
     "/v1/sessions/": "web session",
     "/v1/logins/": "login",
     "/v1/admin/invitations/": "invitation",
@@ -86,6 +87,7 @@ NAMED: Final = {"entry", "user", "turn", "session", "invite", "landmark"}
 NOBODYS: Final = {"name"}  # a tag
 # Bodies that fit where one of what the document requires does not.
 BODIES: Final[dict[str, dict[str, Any]]] = {
+    "/v1/webhooks": {"url": "https://hook.example/"},
     "/v1/agent/forget": {"everything": True},
     "/v1/entries/bulk": {"ids": [str(uuid.UUID(int=7))], "act": "trash"},
     "/v1/admin/users/{user}": {"admin": True},
@@ -365,7 +367,8 @@ async def _things(harness: AppHarness, client: httpx2.AsyncClient, alice: dict[s
         "conversation": conversation,
         "user": user,
     }
-    things |= {"project": project, "invitation": str(uuid.uuid4())}
+    hook = (await client.post("/v1/webhooks", json={"url": "https://hook.example/"}, headers=alice)).json()["id"]
+    things |= {"project": project, "invitation": str(uuid.uuid4()), "webhook": hook}
     return {**things, "key": key, "web session": browser, "login": str(login.id)}
 
 

@@ -26,7 +26,7 @@ WITHOUT_WORDS: Final = _names_in(
     erased extraction_queue identities imports invites job_runs learning_batches lineage members model_usage
     oauth_clients one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
     reembedded requests retractions schema_migrations settings summaries_due team_members tenants
-    tool_reads unread_files usage_reservations web_sessions"""
+    tool_reads unread_files usage_reservations web_sessions webhook_changes webhooks"""
 )
 # Statements that write to the former and need no race, and why.
 _APART: Final = {

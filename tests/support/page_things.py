@@ -270,6 +270,12 @@ async def account(of: Owner) -> Ids:
     return {"kind": "logins", "id": str(login.id)}
 
 
+async def webhook(of: Owner) -> Ids:
+    """A webhook that is on."""
+    made = {"url": f"https://{of.word().lower()}.example/hook", "name": of.word(), "pages": ["memory"]}
+    return {"kind": "webhooks", "id": (await of.api("POST", "/v1/webhooks", made))["id"]}
+
+
 async def identity(of: Owner) -> Ids:
     """An account of theirs on a chat platform, by its id."""
     shown = await of.person.page("/rooms")
@@ -443,6 +449,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /team/{id}/rename": Row(of=team, form={"name": "zqforged"}),
     "POST /tools": Row(form={"vendor": "claude"}),
     "POST /tools/browser": Row(),
+    "POST /tools/webhooks": Row(form={"url": "https://zqforged.example/", "told": "memory"}),
+    "POST /tools/webhooks/{id}/switch": Row(of=webhook, form={"on": "false"}),
+    "POST /tools/webhooks/{id}/test": Row(of=webhook),
     "POST /tools/{kind}/{id}/end": Row(of=account),
     "POST /waiting/all": Row(of=proposal, form={"act": "store", "id": "<id>"}),
     "POST /waiting/{id}/accept": Row(of=proposal),

@@ -49,6 +49,7 @@ JUSTIFIED = {
     "Audit.rooms": "names of rooms that the admin may enter now, by may_enter_room of visibility",
     "AuditKeys.current_id": "the id of a key",
     "AuditKeys.sign": "a signature",
+    "AuditKeys.derive": "a secret that no row holds",
     "Requests.take_over": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
     "Conversations.access_and_names": "the same, and whether a word is of a name",

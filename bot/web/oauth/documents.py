@@ -1,17 +1,13 @@
 """What an app says of itself at the https address that is its id (a client ID metadata document).
 
-The address comes from whoever asks, so it is fetched with care: each of its addresses has to be public, the connection
-goes to one that was checked, no redirect is followed, and little is read in little time.
+The address comes from whoever asks, so it is fetched with care (bot/web/outgoing.py): little is read in little time.
 """
 
 import asyncio
 import re
-import socket
-import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -19,7 +15,7 @@ import structlog
 from cachetools import TLRUCache
 from pydantic_core import from_json
 
-from bot.web.oauth.addresses import is_public
+from bot.web.outgoing import Outgoing, Resolve, resolve_host
 from composer.errors import BadInput
 from composer.people.credentials.redirects import check_redirect_uri
 from composer.text.cleaning import clean_line
@@ -40,7 +36,6 @@ NO_ADDRESS: Final = (
 )
 APP_UNREACHABLE: Final = "What the app says of itself at {host} can't be read: try again later, or tell who makes it."
 WRONG: Final = "What the app says of itself at {host} is not as it must be: {why}. Tell who makes it."
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _ADDRESS: Final = re.compile(r"https://[!$-.0-;=?-Z_a-z~]+/[!$-;=?-Z_a-z~%]*", re.ASCII)
 _MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})", re.ASCII)
 
@@ -62,20 +57,12 @@ class _Kept:
     seconds: float
 
 
-async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """Resolve a host name to its internet addresses. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(each[4][0]) for each in found]
-
-
 class ClientDocuments:
     """Fetches documents, and keeps the last of them for a while. Nothing is fetched for who is not signed in."""
 
     def __init__(self, resolve: Resolve = resolve_host, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         """`transport` carries requests to the addresses that were checked."""
-        self._resolve = resolve
-        self._transport = transport
-        self._tls: ssl.SSLContext | None = None
+        self._outgoing = Outgoing(DOCUMENT_SECONDS, resolve, transport)
         self._kept: TLRUCache[str, _Kept] = TLRUCache(
             MAX_DOCUMENTS, lambda _, kept, now: now + kept.seconds, timer=time.monotonic
         )
@@ -83,20 +70,20 @@ class ClientDocuments:
 
     async def get(self, url: str) -> ClientDocument:
         """What an app says at its address. Raises BadInput with a sentence for the person who is asked."""
-        parts = parse_client_url(url)
+        host, _ = parse_client_url(url)
         kept = self._kept.get(url)
         if kept is None:
             async with self._places:
-                kept = self._kept.get(url) or await self._fetched(url, parts[0], parts[1])
+                kept = self._kept.get(url) or await self._fetched(url, host)
             self._kept[url] = kept
         if isinstance(kept.found, str):
             raise BadInput(kept.found)
         return kept.found
 
-    async def _fetched(self, url: str, host: str, port: int) -> _Kept:
+    async def _fetched(self, url: str, host: str) -> _Kept:
         try:
             async with asyncio.timeout(DOCUMENT_SECONDS):
-                body, seconds = await self._read(url, host, port)
+                body, seconds = await self._read(url, host)
             return _Kept(read_document(url, host, body), seconds)
         except BadInput as error:
             return _Kept(str(error), FAILED_SECONDS)
@@ -104,16 +91,8 @@ class ClientDocuments:
             logger.info("oauth.document_unread", error=type(error).__name__)
             return _Kept(APP_UNREACHABLE.format(host=host), FAILED_SECONDS)
 
-    async def _read(self, url: str, host: str, port: int) -> tuple[bytes, float]:
-        addresses = await self._resolve(host, port)
-        if not addresses or not all(map(is_public, addresses)):
-            raise OSError("not an address of the public internet")
-        name = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
-        place = urlsplit(url)
-        target = f"https://{name}:{port}{place.path}" + (f"?{place.query}" if place.query else "")
-        headers = {"Host": place.netloc, "Accept": "application/json", "Accept-Encoding": "identity"}
-        names: dict[str, Any] = {"sni_hostname": host.strip("[]")}
-        async with self._client() as client, client.stream("GET", target, headers=headers, extensions=names) as answer:
+    async def _read(self, url: str, host: str) -> tuple[bytes, float]:
+        async with self._outgoing.stream("GET", url, {"Accept": "application/json"}) as answer:
             kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             if answer.status_code != 200 or "content-encoding" in answer.headers:
                 raise OSError("not the document")
@@ -125,29 +104,6 @@ class ClientDocuments:
                 if len(body) > MAX_DOCUMENT_BYTES:
                     raise BadInput(WRONG.format(host=host, why=f"it is longer than {MAX_DOCUMENT_BYTES:,} bytes"))
             return bytes(body), _seconds(answer.headers.get("cache-control", ""))
-
-    def _client(self) -> httpx2.AsyncClient:
-        if self._tls is None and self._transport is None:
-            self._tls = httpx2.create_ssl_context(trust_env=False)
-        verify: Any = True if self._tls is None else self._tls
-        return httpx2.AsyncClient(
-            transport=_Shared(self._transport) if self._transport is not None else None,
-            verify=verify,
-            timeout=DOCUMENT_SECONDS,
-            follow_redirects=False,
-            trust_env=False,
-        )
-
-
-class _Shared(httpx2.AsyncBaseTransport):
-    """A transport that outlives the clients that use it."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request."""
-        return await self._inner.handle_async_request(request)
 
 
 def parse_client_url(url: str) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from bot.web.connecting import addresses_for, guides
 from bot.web.pages.rendering import page
 from bot.web.pages.viewer import LOGIN, PageRouter, SignedIn, Viewer
+from bot.web.routes.webhooks import watchable_pages
 from composer.entries import listing
 from composer.errors import NotFound
 from composer.people.credentials import openid, own_credentials
@@ -31,6 +32,7 @@ from composer.people.credentials.redirects import host_of
 from composer.people.credentials.sign_in import SESSION_LIFETIME, login_url
 from composer.people.known_people import links_by_others
 from composer.people.tool_activity import tool_activity
+from composer.people.webhooks import UNKNOWN_WEBHOOK, delete_own_webhook, own_webhooks
 from composer.repositories.api_keys import Holder, KeyEntry
 from composer.repositories.database import Transaction
 from composer.repositories.entries import EntryFilter
@@ -38,7 +40,6 @@ from composer.text.cleaning import clean_line, shorten
 from composer.visibility import EntryAccess, owned_by_bearer
 
 TOOLS: Final = "/tools"
-LIFETIMES: Final = ("30d", "90d", "365d")  # of a new key, which a form offers; none of them: until it is ended
 MAX_VENDOR_CHARS: Final = 32
 SHOWN_WRITTEN: Final = 20  # of what a tool wrote
 MAX_TRIED_CHARS: Final = 80  # of the latest entry, by which a new key is tried
@@ -46,24 +47,27 @@ router = PageRouter(TOOLS)
 
 
 class OpenerKind(StrEnum):
-    """What opens a memory, as an address names it."""
+    """What opens a memory, or is told of it, as an address names it."""
 
     KEYS = "keys"
     SESSIONS = "sessions"
     LOGINS = "logins"
+    WEBHOOKS = "webhooks"
 
 
 _UNKNOWN: Final = {
     OpenerKind.KEYS: own_credentials.UNKNOWN_KEY,
     OpenerKind.SESSIONS: own_credentials.UNKNOWN_SESSION,
     OpenerKind.LOGINS: openid.UNKNOWN_LOGIN,
+    OpenerKind.WEBHOOKS: UNKNOWN_WEBHOOK,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Something that opens a person's memory. `what`: tool, app, own, browser or account. `detail`: the beginning of a
-    key, where an app leads back to, what a browser calls itself, or whose account it is. `can` and `cannot` are
+    """Something that opens a person's memory, or is told of it. `what`: tool, app, own, browser, account or webhook.
+    `detail`: the beginning of a key, where an app leads back to, what a browser calls itself, whose account it is, or
+    the address of a webhook. `can` and `cannot` are
     permissions; one for a single project is a pair of the permission without the project, and what the project is
     called. `current`: it is the browser that asks."""
 
@@ -88,7 +92,10 @@ async def show_tools(request: Request, viewer: SignedIn) -> Response:
     async with viewer.reading() as reading:
         found = await _openers(viewer, reading.tx, reading.access)
         links = await links_by_others(reading.tx, reading.access, viewer.call.now - SESSION_LIFETIME)
-    return _shown(request, viewer, "tools.html", reading.chrome, openers=found, links=links, lifetimes=LIFETIMES)
+        webhooks = await own_webhooks(reading.tx, viewer.principal, reading.access)
+    told = watchable_pages(viewer.call) if viewer.call.app.directory.has_webhooks(viewer.principal.tenant_id) else ()
+    values: dict[str, Any] = {"openers": found, "links": links, "webhooks": webhooks, "told_of_pages": told}
+    return _shown(request, viewer, "tools.html", reading.chrome, **values)
 
 
 @router.post("")
@@ -159,7 +166,10 @@ async def show_tool(
 async def show_ending(request: Request, viewer: SignedIn, kind: OpenerKind, id: uuid.UUID) -> Response:
     """What ends, before it does."""
     async with viewer.reading() as reading:
-        found = await _openers(viewer, reading.tx, reading.access)
+        found = [
+            *await _openers(viewer, reading.tx, reading.access),
+            *await _webhooks(viewer, reading.tx, reading.access),
+        ]
     opener = next((each for each in found if (each.kind, each.id) == (kind, id) and not each.ended), None)
     if opener is None:
         raise NotFound(_UNKNOWN[kind])
@@ -168,7 +178,7 @@ async def show_ending(request: Request, viewer: SignedIn, kind: OpenerKind, id: 
 
 @router.post("/{kind}/{id}/end")
 async def end(viewer: SignedIn, kind: OpenerKind, id: uuid.UUID, csrf: Annotated[str, Form()]) -> Response:
-    """End a key, an app, a browser or an account: from the next request on it opens nothing."""
+    """End a key, an app, a browser or an account, which opens nothing from the next request on; or delete a webhook."""
     viewer.require_form(csrf)
     call, who = viewer.call, viewer.principal
     async with call.writing() as (tx, access):
@@ -179,6 +189,8 @@ async def end(viewer: SignedIn, kind: OpenerKind, id: uuid.UUID, csrf: Annotated
                 await own_credentials.end_own_session(tx, who, access, id, call.now)
             case OpenerKind.LOGINS:
                 await openid.disconnect_own(tx, who, access, id)
+            case OpenerKind.WEBHOOKS:
+                await delete_own_webhook(tx, who, access, id)
     return RedirectResponse(LOGIN if id == who.id else TOOLS, 303)
 
 
@@ -216,6 +228,13 @@ async def _openers(viewer: Viewer, tx: Transaction, access: EntryAccess) -> Sequ
         for each in await openid.own_logins(tx, who, access)
     ]
     return [*keys, *browsers, *accounts]
+
+
+async def _webhooks(viewer: Viewer, tx: Transaction, access: EntryAccess) -> Sequence[Opener]:
+    return [
+        Opener(OpenerKind.WEBHOOKS, "webhook", each.id, each.name, "", each.url, each.created_at, each.last_at, None)
+        for each in await own_webhooks(tx, viewer.principal, access)
+    ]
 
 
 async def _of_keys(viewer: Viewer, tx: Transaction, access: EntryAccess, keys: Sequence[KeyEntry]) -> Sequence[Opener]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from bot.web.call import Calling
+from bot.web.call import ApiCall, Calling
 from bot.web.dependencies import Nexus
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT
 from bot.web.problems import documented
@@ -18,6 +18,7 @@ from composer.people.credentials.principal import KeyPermission
 from composer.people.watching import WatchedPage
 
 MAX_EVENT_SECONDS: Final = 600
+FOR_BROWSERS: Final = frozenset({WatchedPage.WAITING, WatchedPage.ROOMS, WatchedPage.TEAM})
 router = Router("/v1/events", tags=["memory"])
 _SCHEMA: Final = {"type": "string", "examples": ["event: changed\ndata: {}\n\n"]}
 _TOLD: Final[dict[int | str, dict[str, Any]]] = {
@@ -38,12 +39,17 @@ async def watch_changes(
     """An event `changed` as soon as something of it was written, moved or erased, without saying what: only where it
     may be read; of what is said in a room with `of` alone. A key needs the permissions of an export, and for `admin`
     and `people` that of an admin; `waiting`, `rooms` and `team` are for who is signed in in a browser."""
+    require_watchable(call, page)
+    await request.state.held.aclose()
+    stream = changes_stream(request, call, nexus, Watched(page, of), HEARTBEAT, seconds)
+    return StreamingResponse(stream, media_type=EVENT_STREAM)
+
+
+def require_watchable(call: ApiCall, page: WatchedPage) -> None:
+    """Return if who asks may be told of changes of a page: here, and by a webhook. Raises Refused."""
     for permission in ALL_OF_A_PERSON:
         call.principal.require(permission)
     if page in (WatchedPage.ADMIN, WatchedPage.PEOPLE):
         call.principal.require(KeyPermission.ADMIN)
-    if page in (WatchedPage.WAITING, WatchedPage.ROOMS, WatchedPage.TEAM):
+    if page in FOR_BROWSERS:
         require_signed_in(call)
-    await request.state.held.aclose()
-    stream = changes_stream(request, call, nexus, Watched(page, of), HEARTBEAT, seconds)
-    return StreamingResponse(stream, media_type=EVENT_STREAM)

@@ -435,6 +435,26 @@ class AsyncNexus:
         """DELETE /v1/keys/{id}"""
         await self.request("DELETE", f"/v1/keys/{_part(id)}")
 
+    async def webhooks(self) -> list[dict[str, Any]]:
+        """GET /v1/webhooks"""
+        return await self._items("/v1/webhooks")
+
+    async def make_webhook(self, url: str, **values: Any) -> dict[str, Any]:
+        """POST /v1/webhooks: name, pages, of. Its secret is shown this once."""
+        return cast(dict[str, Any], await self.request("POST", "/v1/webhooks", body={"url": url, **values}))
+
+    async def switch_webhook(self, id: str, on: bool) -> dict[str, Any]:
+        """PATCH /v1/webhooks/{id}: on or off."""
+        return cast(dict[str, Any], await self.request("PATCH", f"/v1/webhooks/{_part(id)}", body={"on": on}))
+
+    async def try_webhook(self, id: str) -> dict[str, Any]:
+        """POST /v1/webhooks/{id}/test: send a ping; how it was answered."""
+        return cast(dict[str, Any], await self.request("POST", f"/v1/webhooks/{_part(id)}/test"))
+
+    async def delete_webhook(self, id: str) -> None:
+        """DELETE /v1/webhooks/{id}"""
+        await self.request("DELETE", f"/v1/webhooks/{_part(id)}")
+
     async def web_sessions(self) -> list[dict[str, Any]]:
         """GET /v1/sessions"""
         return await self._items("/v1/sessions")

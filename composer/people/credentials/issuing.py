@@ -204,9 +204,10 @@ def _not_valid(beginning: str, over: Sequence[KeyEntry]) -> str:
 
 
 async def delete_credentials(tx: Transaction, users: Sequence[uuid.UUID]) -> dict[str, int]:
-    """Delete all that opens the memory of people who are erased or have left; returns how many there were of each kind
-    that lasts."""
+    """Delete all that opens the memory of people who are erased or have left, and what is told of it; returns how many
+    there were of each kind that lasts."""
     tx.require_alone()  # what is being made is made before, and deleted, or finds its credential gone
     logins = await tx.openid_logins.disconnect(users=users)
     keys, sessions = await tx.api_keys.delete_of(users), await tx.web_sessions.end(users=users)
-    return {"key": keys, "web session": sessions, "login": logins}
+    webhooks = await tx.webhooks.delete(users=users)
+    return {"key": keys, "web session": sessions, "login": logins, "webhook": webhooks}

@@ -109,6 +109,7 @@ def test_every_setting_that_may_hold_a_secret_is_tried() -> None:
     plain |= {f"OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "TENANT", "NAME_CLAIM", "EMAIL_DOMAINS")}
     plain |= {"GATEWAY_BASE_URL", "GATEWAY_TENANT"}  # an address with a login is refused
     plain |= {"PLAN", "PUBLIC_URL", "WEB_PROXIES", "WEB_ORIGINS", "REQUESTS_PER_MINUTE", "ADMIN_REQUESTS_PER_MINUTE"}
+    plain |= {"WEBHOOKS", "WEBHOOK_HOSTS"}
     assert {name for name in KNOWN_VARIABLES if name.removeprefix("NEXUS_") not in plain} == set(SECRETS)
 
 

@@ -47,6 +47,7 @@ NOT_COUNTED: Final = (
     "/v1/agents",
     "/v1/connect",
     "/v1/events",
+    "/v1/webhooks",
     "/v1/gateway/requests",
     "/v1/reminders",
     "/v1/rooms",  # what is in a room is no entry

@@ -41,6 +41,8 @@ from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.people.credentials.keys import CredentialKind
 from composer.people.credentials.sign_in import make_login_link, sign_in
 from composer.people.watching import WatchedPage
+from composer.people.webhooks import TOLD_PAGES
+from composer.repositories.webhooks import Webhook
 from tests.property.entry_product import open_clients
 from tests.property.product import WHICH, Product, both
 from tests.support.api import bearer
@@ -633,13 +635,16 @@ async def test_what_somebody_may_not_read_tells_no_open_page_of_theirs(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch, viewer: str
 ) -> None:
     """In one world others do some of everything while the person's pages are open, and in its twin nothing. Each of
-    them has a page open, too, by which it is seen that all who are to be told have been."""
+    them has a page open, too, by which it is seen that all who are to be told have been. A webhook of the person is
+    told nothing either, and of what they do themselves the same in both."""
     monkeypatch.setattr(streams, "PAUSE_SECONDS", 0.0)
     name = f"events{viewer}"
     one, two = (PlayedPages(product, name, client, opts_out=False) for product, client in zip(*worlds, strict=True))
     shared = [(step, step.words("a")) for step in STEPS if viewer in step.readers and len(step.readers) == 2]
     await both(one.play(shared), two.play(shared))
     rooms = await both(others_rooms(one, viewer), others_rooms(two, viewer))
+    await both(have_a_webhook(one, viewer), have_a_webhook(two, viewer))
+    await both(sent_to(one, viewer), sent_to(two, viewer))
     async with AsyncExitStack() as stack:
         pages = [
             [
@@ -663,15 +668,50 @@ async def test_what_somebody_may_not_read_tells_no_open_page_of_theirs(
             await one._do(step, step.words("a"))
             if step.how in TOLD:
                 await until(partial(told_since, [witness], before))
+        assert await both(sent_to(one, viewer), sent_to(two, viewer)) == [[], []]
         loud = [n for n, page in enumerate(WatchedPage) if viewer in ADMINS and page is WatchedPage.PEOPLE]
         silent = [each for told in pages for n, each in enumerate(told) if n not in loud]
         assert {each.rest for each in silent} == {b""}, "admins see who comes"
         for played, open_pages in zip((one, two), pages, strict=True):
             WHICH.set(played.product.url)
+            played.product.harness.clock.set(END)
             await do_own(played, viewer)
             told = [each for page, each in zip(WatchedPage, open_pages, strict=False) if own_is_told(viewer, page)]
             await until(partial(told_since, told, 0))
+        first, second = await both(sent_to(one, viewer), sent_to(two, viewer))
+        assert first == second != []
         assert {each.rest.replace(CHANGED_EVENT, b"") for each in (*pages[0], *pages[1])} == {b""}
+
+
+async def have_a_webhook(played: PlayedPages, viewer: str) -> None:
+    """A webhook of the person that is told of all that is told, but for what admins see of who comes."""
+    here, app = played.product.workspace(played.name, PEOPLE[viewer]), played.product.harness.app
+    told = tuple(page.value for page in TOLD_PAGES if page is not WatchedPage.PEOPLE)
+    user, now = uuid.UUID(await id_of(played, viewer)), played.product.harness.clock.now()
+    hook = Webhook(uuid.uuid4(), user, "hook", "https://hook.example", told, None, app.webhooks.key_id, now)
+    async with app.database.transaction(here.tenant_id) as tx:
+        await tx.webhooks.insert(hook)
+
+
+async def sent_to(played: PlayedPages, viewer: str) -> Sequence[str]:
+    """What is sent to the webhooks of the person now."""
+    WHICH.set(played.product.url)
+    app, user, bodies = played.product.harness.app, uuid.UUID(await id_of(played, viewer)), list[str]()
+
+    async def post(url: str, headers: Mapping[str, str], body: bytes) -> str:
+        bodies.append(body.decode())
+        return "204"
+
+    for due in await app.webhooks.due():
+        if due.user == user:
+            await app.webhooks.send(due, post)
+    return bodies
+
+
+async def id_of(played: PlayedPages, person: str) -> str:
+    """The id of the user that a person is signed in as."""
+    found = await played.client.get("/v1/whoami", headers=OWN | played._cookie(person))
+    return str(found.json()["user"])
 
 
 def told_since(watched: Sequence[Watched], before: int) -> bool:
