@@ -7,7 +7,8 @@ answer is no: the statement is remembered all the same, and a person can pin it 
 import re
 from typing import Final
 
-from composer.text.examples import examples
+from composer.text.examples import examples, words_and_signs
+from composer.text.own_words import DECISION_LABEL
 
 _APOSTROPHE: Final = r"['\u2018\u2019\u02bc\u2032`\u00b4\uff07]"
 _GROUP: Final = r"(?:we|the\s(?:whole\s)?(?:team|group|board|council|committee)|our\steam|everyone|everybody)"
@@ -79,23 +80,57 @@ _TEACHING: Final = re.compile(
     re.IGNORECASE,
 )
 
-_NAMED: Final = re.compile(r"\b(?:decided|decision|agreed|agreement|consensus)\b", re.IGNORECASE)
+_NAMED: Final = re.compile(r"\b(?:decided|decision|agreed|agreement|consensus)\b", re.IGNORECASE)  # it calls itself one
+# It stands behind a label, in whatever language.
+_LABELLED: Final = re.compile(
+    rf"{_START}(?:(?:final|team|the|our|die|unsere|endg\u00fcltige|la|notre|nuestra|nostra)\s|[\u6700\u7d42\u7ec8]{{2}}){{0,2}}"
+    rf"{DECISION_LABEL}(?:\s(?:finale?|definitiva))?\s?[:\uff1a]\s?[^\W_][^?\uff1f]*+$",
+    re.IGNORECASE,
+)
+# A name within a sentence: it has a capital or a digit, or it is an unknown word where a name stands. Whose it is tells
+# nothing, and that there is one does: "we're going with Mailgun".
+_SURE_NAME: Final = re.compile(r"(?<=[\w,;:'\"] )(?!I\b)[A-Z][\w'-]*+|\b(?=[^\W\d]*\d)(?=\d*[^\W\d])\w+")
+_MAYBE_NAME: Final = re.compile(
+    r"(?<=\s)(?P<before>(?:use|with|on|to|is|drop|keep|replace|try|against)\s)(?P<word>[^\W_][\w.-]*)"
+    r"(?=\W*$|\s(?:for|as|because|until|from|in|after|by|and|instead|over)\b)",
+    re.IGNORECASE,
+)
+_ADDRESSEE: Final = re.compile(r"@[\w.-]+")  # whom it addresses is not what it is about
+_ANY_NAME: Final = "\u00a7\u00a7"
 _FILE: Final = "decisions.txt"
 _DECIDED: Final = "decided"
+# How much more a statement must be like examples of decisions than like those of what only sounds so; where it calls
+# itself one, how much less it may be.
+MIN_DECIDED_MARGIN: Final = 0.2
 
 
 def is_group_decision(text: str) -> bool:
     """Whether a statement (one sentence, at most a few hundred characters) says what a group has decided.
 
-    Its subject is "we" or the team, or it is marked as a decision; it is no question, no condition, no hope, no
-    hearsay, no story of the past, and not the plan of one person or family. And it calls itself a decision, or is more
-    like examples of decisions than like examples of what only sounds so ("we picked apples all weekend").
+    What is labelled as a decision is one ("Decision: ...", "Entscheidung: ..."). Of other statements, in English alone,
+    the subject is "we" or the team, or it calls itself a decision; and it is more like examples of decisions than like
+    examples of what only sounds so ("we picked apples all weekend", "we decided to have breakfast first"). Neither is a
+    question, a condition, a hope, hearsay, a story of the past, or the plan of one person or family.
     """
     words = " ".join(text.split())
-    if _DECISION.search(words) is None:
+    labelled = _LABELLED.search(words) is not None
+    if not labelled and _DECISION.search(words) is None:
         return False
     if any(pattern.search(words) for pattern in (_OPEN, _REPORTED, _STORY, _PRIVATE, _TEACHING)):
         return False
-    if _NAMED.search(words):  # what it is about may be like nothing in the examples: "we decided to use MongoDB"
-        return True
-    return examples(_FILE).margins(words).get(_DECIDED, 0.0) > 0
+    return labelled or _margin(words) > (-MIN_DECIDED_MARGIN if _NAMED.search(words) else MIN_DECIDED_MARGIN)
+
+
+def _margin(words: str) -> float:
+    judged = examples(_FILE, said=_without_names)
+    known = judged.words.values()
+
+    def name_or_word(found: re.Match[str]) -> str:
+        parts = words_and_signs(found["word"])
+        return found[0] if all(any(part in each for each in known) for part in parts) else found["before"] + _ANY_NAME
+
+    return judged.margins(_MAYBE_NAME.sub(name_or_word, _without_names(words))).get(_DECIDED, 0.0)
+
+
+def _without_names(sentence: str) -> str:
+    return _SURE_NAME.sub(_ANY_NAME, _ADDRESSEE.sub(" ", sentence))

@@ -8,7 +8,7 @@ braces in an example stands for any words, and a [word] in brackets for others o
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -62,10 +62,10 @@ class Examples:
 
 
 @cache
-def examples(name: str, against: str = "") -> Examples:
-    """The examples of a file of this package. Those of the file `against`, if there is one, are of no kind here, unless
-    they stand in the first."""
-    read = _lines(name)
+def examples(name: str, against: str = "", said: Callable[[str], str] = str) -> Examples:
+    """The examples of a file of this package, each as `said` gives it. Those of the file `against`, if there is one,
+    are of no kind here, unless they stand in the first."""
+    read = [[kind, language, said(sentence)] for kind, language, sentence in _lines(name)]
     own = {_plain(sentence) for _, _, sentence in read}
     others = ((language, sentence) for _, language, sentence in _lines(against) if _plain(sentence) not in own)
     read += [[NONE, language, sentence] for language, sentence in others]

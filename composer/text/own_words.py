@@ -79,10 +79,19 @@ _PARAGRAPH_END: Final = re.compile(r"\n[^\S\n]*(?:\n|\Z)")
 _WITHOUT_SPACES: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 _QUOTED_WORD: Final = re.compile(rf"[{_WITHOUT_SPACES}]{{3}}|[{_WITHOUT_SPACES}]{{2}}|[^\s{_WITHOUT_SPACES}]+")
 _ENDS_WITHIN: Final = re.compile(r"[!?](?=\s|\Z)|\w\s\S*\w\.(?=\s|\Z)|\w{2}\.\s|[\u3002\uff01\uff1f]")
+# What a decision is labelled with before a colon, in eighteen languages.
+DECISION_LABEL: Final = (
+    r"(?:decision|decided|agreed|consensus|entscheidung|entschieden|beschluss|beschlossen|vereinbart|d[e\u00e9]cision|d[e\u00e9]cid[e\u00e9]"
+    r"|convenu|decisi[o\u00f3]n|decidido|acordado|decisione|deciso|decis[a\u00e3]o|combinado|besluit|besloten|afgesproken|beslut|beslutat"
+    r"|beslutning|besluttet|p\u00e4\u00e4t\u00f6s|decyzja|ustalono|rozhodnut\u00ed|\u0440\u0435\u0448\u0435\u043d\u043e|\u0432\u0438\u0440\u0456\u0448\u0435\u043d\u043e|karar|keputusan"
+    r"|[\u6c7a\u51b3][\u5b9a\u8bae\u8b70](?:\u4e8b\u9805|\u4e8b\u9879)?|\uacb0\uc815(?:\s?\uc0ac\ud56d)?)"
+)
+_MAX_BEFORE_COLON: Final = 80
 _LABEL: Final = re.compile(
-    r"[^:]{0,60}?\b(?:to-?do|action\s{1,4}items?|task|decision|decided|agreed|resolved|consensus|resolution)\s{0,4}:",
+    rf"(?:\b|[\u6700\u7d42\u7ec8]{{2}})(?:to-?do|action\s{{1,4}}items?|task|resolved|resolution|{DECISION_LABEL})(?:\sfinale?)?\s{{0,4}}\Z",
     re.IGNORECASE,
 )
+_ANY_COLON: Final = re.compile("[:\uff1a]")
 _COLON: Final = re.compile(r"\[masked:|:[\w+-]{1,40}:|(?P<colon>:(?=\s)|\uff1a)")  # not that of ":tada:"
 _MENTIONS: Final = re.compile(r"\A\s*+(?:@[\w.-]{1,80}+[\s,:]*+)++")
 
@@ -105,8 +114,9 @@ def by_place(own: str) -> tuple[str, str]:
     """Of somebody's own words the first line, as far as a colon, and the rest: what stands there may be somebody else's
     though nothing marks it, such as a mail below a name. "Decided:" and "to-do:" are no such name."""
     first, _, below = own.strip().partition("\n")
-    label = _LABEL.match(first)
-    colons = (found.end("colon") for found in _COLON.finditer(first, label.end() if label else 0))
+    colon = _ANY_COLON.search(first)
+    labelled = colon is not None and _LABEL.search(first[max(0, colon.start() - _MAX_BEFORE_COLON) : colon.start()])
+    colons = (found.end("colon") for found in _COLON.finditer(first, colon.end() if colon and labelled else 0))
     end = next((each for each in colons if each >= 0), len(first))
     return first[:end], f"{first[end:]}\n{below}".strip()
 

@@ -5,9 +5,10 @@ Every sentence of them that the rule proposes, and every one that has a label in
 sentence, and `yes` or `no`), is counted. The labels were made by one reader of what an earlier rule proposed, of
 near misses and of other sentences about what "we" do, by one question: is this plainly a decision that the people who
 talk here have taken together? The sentences themselves are not in this repository. Real talk of this kind has hardly
-any decision in it, so recall is measured on sentences of work talk written for it: `decision_sentences.txt`, which are
-examples of the rule by now (composer/text/decisions.txt), and `decision_more.txt`, which it was not made from. Most
-were written to be mistaken for decisions. The rule knows shapes in English, and no other language.
+any decision in it, so recall is measured on sentences written for it: `decision_sentences.txt`, which are examples of
+the rule by now (composer/text/decisions.txt), `decision_more.txt`, by which its bounds were chosen, and
+`decision_fresh.txt`, by which nothing was: 50 lines in English and 10 in each of seven other languages. Most were
+written to be mistaken for decisions. The rule knows shapes in English, and in other languages only what is labelled.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from tests.bench.extraction import messages
 LABELS: Final = Path(__file__).with_name("decision_labels.txt")
 WRITTEN: Final = Path(__file__).with_name("decision_sentences.txt")
 HELD_OUT: Final = WRITTEN.with_name("decision_more.txt")  # a label, a language and a sentence
+FRESH: Final = WRITTEN.with_name("decision_fresh.txt")
 
 
 def digest(sentence: str) -> str:
@@ -31,10 +33,10 @@ def digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()[:12]
 
 
-def held_out(language: str = "en") -> list[tuple[str, str]]:
-    """The sentences of a language that the rule was not made from, each with its label."""
-    rows = (line.split("\t") for line in HELD_OUT.read_text(encoding="utf-8").splitlines())
-    return [(label, text) for label, spoken, text in rows if spoken == language]
+def held_out(file: Path = HELD_OUT, *, english: bool = True) -> list[tuple[str, str]]:
+    """The sentences in English, or in all other languages, that are no examples of the rule, each with its label."""
+    rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+    return [(label, text) for label, language, text in rows if (language == "en") is english]
 
 
 def main(data: Path) -> None:
@@ -52,7 +54,9 @@ def main(data: Path) -> None:
     print(f"  not proposed: {counts['yes', False]} decisions; proposed without a label: {counts['unlabelled', True]}")
     examples = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
     print(f"examples: {_judged([(label, text) for label, text in examples])}")
-    print(f"held out: {_judged(held_out())}")
+    for file in (HELD_OUT, FRESH):
+        for english in (True, False):
+            print(f"{file.stem}, {'English' if english else 'others'}: {_judged(held_out(file, english=english))}")
 
 
 def _judged(rows: Sequence[Sequence[str]]) -> str:

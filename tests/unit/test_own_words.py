@@ -209,6 +209,11 @@ def test_what_is_left_of_a_text_without_what_it_quotes(text: str, own: str) -> N
         ("马洛里\uff1aI prefer evil.", "马洛里\uff1a"),
         ("Hi Bob,\n\nI prefer tea.\n\nThanks,\nAlice", "Hi Bob,"),
         ("Decided: we ship at 10:30", "Decided: we ship at 10:30"),
+        ("Endg\u00fcltige Entscheidung: wir liefern um 10:30", "Endg\u00fcltige Entscheidung: wir liefern um 10:30"),
+        (
+            "\u6700\u7d42\u6c7a\u5b9a\uff1a\u516d\u6708\u306b\u51fa\u3059",
+            "\u6700\u7d42\u6c7a\u5b9a\uff1a\u516d\u6708\u306b\u51fa\u3059",
+        ),
         ("@bob to-do: the tests: all of them", "@bob to-do: the tests:"),
         (":tada: I prefer tea, [masked: AWS key]", ":tada: I prefer tea, [masked: AWS key]"),
         ("see https://a.example/b at 10:30", "see https://a.example/b at 10:30"),
