@@ -76,6 +76,7 @@ JOBS: Final[tuple[Job, ...]] = (
     Job(
         "quotas", "3-58/5 * * * *", "tell admins, once a month, which quotas are nearly used up", 240, work.watch_quotas
     ),
+    Job("billing", "25 3 * * *", "ask the billing provider what tenants have paid for", 1_800, work.follow_payments),
     Job("audit", "*/5 * * * *", "seal new rows of the audit log", 240, work.seal),
     Job(
         "trash",

@@ -17,6 +17,7 @@ from composer.ingest.uploads import remove_old_uploads
 from composer.layers.tenant_settings import chosen
 from composer.memory.forget import forget
 from composer.model import DEFAULT_SETTINGS, Agent
+from composer.operations.billing import configured_billing
 from composer.repositories.database import Transaction
 from composer.repositories.gateway_exchanges import EXCHANGE_RETENTION
 from composer.repositories.gateway_turns import TURN_LIFETIME
@@ -237,6 +238,20 @@ async def watch_quotas(run: JobRun) -> None:
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         run.report(await run.app.operations.note_nearly_used_up(tenant))
+
+    await _each_tenant(run, one)
+
+
+async def follow_payments(run: JobRun) -> None:
+    """Ask the billing provider what each tenant has paid for, where billing is on."""
+    app = run.app
+    billing = configured_billing(app.settings, app.directory, app.database)
+    if billing is None:
+        run.message = "no plan is sold here"
+        return
+
+    async def one(tenant: uuid.UUID, slug: str) -> None:
+        run.report(int(await billing.refresh(tenant, run.now)))
 
     await _each_tenant(run, one)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from bot.console import schedule
 from composer.errors import NexusError, for_operator
 from composer.operations.backups import BACKUP_PERIOD, newest_backup
+from composer.operations.billing import configured_stripe, sold
 from composer.operations.doctor import Doctor, JobRuns
 from composer.ports.clock import Clock
 from composer.settings import Settings
@@ -60,7 +61,7 @@ async def run_doctor(
             checks.append(Check("transcription", None, f"{settings.transcription_model}: {NOT_ASKED}"))
         checks += [await _tool_server(probe, settings, name, stored=reachable, live=live) for name in settings.mcp]
     checks += await _gateway(settings, live=live)
-    return checks + await _openid(settings, live=live) + await _platforms(settings, slack_url, live=live)
+    return checks + await _of_others(settings, slack_url, live=live)
 
 
 async def _database(probe: Doctor, settings: Settings) -> list[Check]:
@@ -182,6 +183,12 @@ async def _gateway(settings: Settings, *, live: bool) -> list[Check]:
     return [Check(*found) for found in await gateway_doctor.inspect(settings, NOT_ASKED, live=live)]
 
 
+async def _of_others(settings: Settings, slack_url: str | None, *, live: bool) -> list[Check]:
+    """The services of others: who signs people in, who charges, and the platforms."""
+    checks = await _openid(settings, live=live) + await _billing(settings, live=live)
+    return checks + await _platforms(settings, slack_url, live=live)
+
+
 async def _openid(settings: Settings, *, live: bool) -> list[Check]:
     """Whether the OpenID provider is what the settings say; no check where none is set. Only `live` asks it."""
     if settings.openid is None:
@@ -191,6 +198,16 @@ async def _openid(settings: Settings, *, live: bool) -> list[Check]:
     from bot.web.openid import OpenIdProvider  # noqa: PLC0415 - its library is for the web port alone
 
     return [await _check("openid", OpenIdProvider(settings.openid).check())]
+
+
+async def _billing(settings: Settings, *, live: bool) -> list[Check]:
+    """Whether the billing provider sells the plans; no check where billing is off. Only `live` asks it."""
+    stripe = configured_stripe(settings)
+    if stripe is None:
+        return []
+    if not live:
+        return [Check("billing", None, f"{', '.join(sold(settings))}: {NOT_ASKED}")]
+    return [await _check("billing", stripe.check(sold(settings)))]
 
 
 async def _platforms(settings: Settings, slack_url: str | None, *, live: bool) -> list[Check]:

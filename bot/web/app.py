@@ -33,11 +33,13 @@ from bot.web.pages import admin_import, ask, joining, memory_acts
 from bot.web.pages.rendering import error_page
 from bot.web.problems import add_problems, documented
 from bot.web.routes import admin_imports, chat, exchange, gateway, health, login, oauth
+from bot.web.routes.billing import STRIPE_EVENTS_PATH
 from bot.web.sessions import ApiSessions
 from bot.web.state import WebState
 from bot.web.webhooks import WebhookPost
 from composer import __version__
 from composer.app import App
+from composer.operations.billing import configured_billing
 from composer.tasks.shares import Places
 
 TITLE: Final = "Nexus"
@@ -102,6 +104,7 @@ def web_app(
     `slack_http` takes Slack's events, where they come by HTTP; `documents` fetches what apps say of themselves; `jobs`
     are those that admins see and start."""
     nexus = _state(app, metrics, connected, slack_http, documents, jobs)
+    off = {SLACK_EVENTS_PATH: slack_http is None, STRIPE_EVENTS_PATH: nexus.billing is None}
 
     @asynccontextmanager
     async def open_until_closed(_: FastAPI) -> AsyncIterator[None]:
@@ -109,7 +112,7 @@ def web_app(
         await nexus.close()
 
     api = FastAPI(
-        routes=[each for each in ROUTES if slack_http is not None or each.path != SLACK_EVENTS_PATH],
+        routes=[each for each in ROUTES if not off.get(each.path, False)],
         title=TITLE,
         version=__version__,
         openapi_url=DOCUMENT,
@@ -173,4 +176,5 @@ def _state(
         None if settings.openid is None else OpenIdProvider(settings.openid),
         None if settings.public_url is None else OAuthServer(app, settings.public_url, documents),
         jobs,
+        None if settings.billing is None else configured_billing(settings, app.directory, app.database),
     )

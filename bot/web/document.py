@@ -31,6 +31,7 @@ _ID: Final = "8f14e45f-ceea-467f-a8f5-1b2c3d4e5f60"
 EXAMPLES: Final[Mapping[str, Any]] = {
     "BulkRequest": {"ids": [_ID], "act": "trash"},
     "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
+    "CheckoutRequest": {"plan": "team"},
     "ChosenChannels": {"channels": ["C0123456789"]},
     "NewWebhookRequest": {"url": "https://n8n.example.com/webhook/nexus", "pages": ["memory"]},
     "WebhookState": {"on": False},

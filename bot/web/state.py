@@ -16,6 +16,7 @@ from bot.web.openid import OpenIdProvider
 from bot.web.sessions import ApiSessions
 from bot.web.webhooks import WebhookPost
 from composer.app import App
+from composer.operations.billing import Billing
 from composer.tasks.shares import Places
 
 
@@ -28,7 +29,7 @@ class WebState:
     passes requests on to model servers; `uploads` imports files that admins send; `webhooks` posts to webhooks; `slack`
     takes Slack's events, where they come by HTTP; `openid` signs people in by their accounts at a provider, where one
     is set; `oauth` signs in AI tools, where a public URL is set; `jobs` are those of this process, where it may run
-    any."""
+    any; `billing` charges for plans, where that is on."""
 
     app: App
     metrics: Metrics
@@ -47,6 +48,7 @@ class WebState:
     openid: OpenIdProvider | None = None
     oauth: OAuthServer | None = None
     jobs: JobSchedule | None = None
+    billing: Billing | None = None
 
     async def close(self) -> None:
         """End what is being answered, and close the connections."""

@@ -3,8 +3,8 @@
 These are read where nothing waits for the database, so every process knows them (composer/ingest/tenants.py).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from composer.layers.tenant_settings import Group, Setting, group
@@ -37,8 +37,9 @@ class QuarantinedWriters:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a plan gives: entries at any time; in a month writes, reads, searches and chats over the API, and tokens of
-    models. None: without a limit."""
+    models. None: without a limit. `name`: the plan of nexus.toml that gives it ("": none of them)."""
 
+    name: str = ""
     entries: int | None = None
     writes: int | None = None
     reads: int | None = None
@@ -48,7 +49,7 @@ class Limits:
 
     def plan(self, name: str) -> Plan | None:
         """A plan of these limits; None where nothing is limited."""
-        if all(getattr(self, each.name) is None for each in fields(self)):
+        if all(getattr(self, each) is None for each in PLAN.settings):
             return None
         limits = {operation: getattr(self, operation.value, None) for operation in Operation}
         operations = {operation: most for operation, most in limits.items() if most is not None}
@@ -73,6 +74,7 @@ PLAN: Final = group(
         Setting("tokens", "at most so many tokens of models in a month", 0, 10**15, optional=True, operator=True),
     ),
 )
+PLAN_NAME: Final = "name"
 _OF_MODELS: Final = (
     Setting("model", "the model that answers", chars=MAX_MODEL_CHARS, required=True, operator=True),
     Setting("window", "the context window of the model, in tokens", 1_000, 100_000_000, operator=True),
@@ -90,14 +92,21 @@ _OF_MODELS: Final = (
     Setting("tool_tokens", "tokens of what it finds so in one prompt", 100, 1_000_000, operator=True),
     Setting("images", "the model is given images", flag=True),
 )
-_NAME: Final = Setting("name", "what people call it", chars=MAX_AGENT_NAME_CHARS, required=True)
+_AGENT_NAME: Final = Setting("name", "what people call it", chars=MAX_AGENT_NAME_CHARS, required=True)
 _PERSONA: Final = Setting("persona", "what it is told of itself", chars=MAX_PERSONA_CHARS)
+
+
+def of_plan(names: Iterable[str]) -> Group:
+    """What may be changed of a plan: which of those of nexus.toml (`names`) it is, and every limit of it by itself."""
+    known = tuple(names)
+    named = (Setting(PLAN_NAME, "which plan it is", choices=("", *known), operator=True),) if known else ()
+    return group(PLAN.prefix, (*named, *PLAN.settings.values()))
 
 
 def of_agent(configured: Agent) -> Group:
     """What may be changed of an agent. Of one without a model, which quotes, nothing but its name and what it is told
     of itself."""
-    return group(f"agents.{configured.slug}.", (_NAME, _PERSONA, *(_OF_MODELS if configured.model else ())))
+    return group(f"agents.{configured.slug}.", (_AGENT_NAME, _PERSONA, *(_OF_MODELS if configured.model else ())))
 
 
 def agent_over(configured: Agent, stored: Mapping[str, str]) -> Agent:

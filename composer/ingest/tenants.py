@@ -1,19 +1,20 @@
 """Tenants: which one owns a workspace, which agents it has, and how it retrieves memories."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Final, Self
 
 from composer.errors import Unavailable
-from composer.ingest.chosen_settings import PLAN, QUARANTINE, Limits, QuarantinedWriters, agent_over
+from composer.ingest.chosen_settings import PLAN, PLAN_NAME, QUARANTINE, Limits, QuarantinedWriters, agent_over
 from composer.layers.semantic import Retrieval
 from composer.model import CONSOLE, Agent, Trust, Workspace, agent_id, tenant_id
 from composer.ports.models import WorkKind
 from composer.repositories.database import Database
 from composer.repositories.setting_overrides import SETTINGS_CHANGED
-from composer.settings import AgentSettings, BudgetSettings, Settings
+from composer.settings import AgentSettings, BudgetSettings, PlanSettings, Settings
 from composer.usage.budgets import Budget, BudgetPeriod
 from composer.usage.plans import Plan
 from composer.usage.prices import Price, Prices
@@ -157,14 +158,30 @@ class TenantDirectory:
 
     def plan(self, tenant: uuid.UUID) -> Plan | None:
         """The plan of a tenant; None where nothing is limited."""
-        found = self._settings.plan_of(self._slugs.get(tenant, ""))
         limits = PLAN.over(self.configured_limits(tenant), self._chosen.get(tenant, {}))
-        return limits.plan(OWN_PLAN if found is None else found[0])
+        return limits.plan(self.plan_name(tenant) or OWN_PLAN)
+
+    def plan_name(self, tenant: uuid.UUID) -> str | None:
+        """Which plan of nexus.toml a tenant has; None where it has none of them."""
+        found = self._plan_settings(tenant)
+        return None if found is None else found[0]
 
     def configured_limits(self, tenant: uuid.UUID) -> Limits:
-        """What the plan of a tenant gives, as configured."""
-        found = self._settings.plan_of(self._slugs.get(tenant, ""))
-        return Limits() if found is None else Limits(**found[1].model_dump())
+        """What the plan of a tenant gives by nexus.toml, with the name of the plan that this gives it, whatever its
+        admins have chosen."""
+        found, configured = self._plan_settings(tenant), self._settings.plan_of(self._slugs.get(tenant, ""))
+        limits = {} if found is None else found[1].model_dump(exclude={"price"})
+        return Limits(**limits, name="" if configured is None else configured[0])
+
+    def _plan_settings(self, tenant: uuid.UUID) -> tuple[str, PlanSettings] | None:
+        """The plan that was chosen for a tenant, while nexus.toml has it; else the configured one."""
+        chosen = self._chosen.get(tenant, {}).get(PLAN.prefix + PLAN_NAME)
+        name = None if chosen is None else str(json.loads(chosen))
+        if name == "":
+            return None
+        if name is not None and name in self._settings.plans:
+            return name, self._settings.plans[name]
+        return self._settings.plan_of(self._slugs.get(tenant, ""))
 
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
         """Whose writes wait for approval in a tenant."""

@@ -53,10 +53,12 @@ class Setting:
                 return value if isinstance(value, bool) else FLAGS[text.lower()]
             raise BadInput(f"{self.name} is on or off.")
         if self.choices:
-            if text.lower() not in self.choices:
+            near = (each for each in self.choices if each.lower() == text.lower())
+            found = min(near, key=lambda each: each != text, default=None)
+            if found is None:
                 known = ", ".join(filter(None, self.choices))
                 raise BadInput(f"There is no {self.name} '{text}': choose one of {known}.")
-            return text.lower()
+            return found
         if self.chars:
             if len(text) > self.chars or "\0" in text:
                 raise BadInput(f"{self.name} has at most {self.chars:,} characters.")
@@ -112,13 +114,19 @@ async def chosen(tx: Transaction, of: Group, configured: Values) -> Values:
     return of.over(configured, await tx.settings.all())
 
 
-async def change(tx: Transaction, of: Group, wanted: Mapping[str, Any], configured: object, now: datetime) -> None:
+async def change(
+    tx: Transaction, of: Group, wanted: Mapping[str, Any], configured: object, now: datetime, *, lasting: bool = False
+) -> None:
     """Set some settings of a group; with None let the configured value apply again. What is so already is not
-    set again. Raises BadInput with a sentence that says which names and values there are."""
-    before = await chosen(tx, of, configured)
+    set again, but for what is `lasting`, and only configured so. Raises BadInput with a sentence that says which names
+    and values there are."""
+    stored = await tx.settings.all()
+    before = of.over(configured, stored)
     for name, value in wanted.items():
         setting = of.find(name)
         if value is None:
             await tx.settings.reset(of.prefix + setting.name)
-        elif (found := setting.read(value)) != getattr(before, setting.name):
+            continue
+        found, is_stored = setting.read(value), of.prefix + setting.name in stored
+        if found != getattr(before, setting.name) or (lasting and not is_stored):
             await tx.settings.set(of.prefix + setting.name, json.dumps(found), now)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from composer.errors import NotFound, Refused
-from composer.ingest.chosen_settings import PLAN, QUARANTINE, of_agent
+from composer.ingest.chosen_settings import QUARANTINE, of_agent, of_plan
 from composer.ingest.retention_settings import RETENTION, change_retention, configured_retention
 from composer.ingest.tenants import TenantDirectory
 from composer.layers.retrieval_settings import RETRIEVAL
@@ -63,9 +63,10 @@ class ChangeableSettings:
         *,
         operator: bool,
         confirmed: bool = False,
+        lasting: bool = False,
     ) -> None:
         """Set some of a group, by the names of the settings (None: as configured). `operator`: whoever asks looks after
-        the installation.
+        the installation. `lasting`: what nexus.toml says already is to stay so if that changes.
 
         Raises NotFound, BadInput with a sentence that says which values there are, Refused for what costs the
         operator, and as `change_retention`.
@@ -78,7 +79,7 @@ class ChangeableSettings:
         if name == OF_RETENTION:
             await change_retention(tx, wanted, configured, now, confirmed=confirmed)
         else:
-            await change(tx, found, wanted, configured, now)
+            await change(tx, found, wanted, configured, now, lasting=lasting)
 
 
 def changeable(settings: Settings, directory: TenantDirectory, tenant: uuid.UUID, slug: str) -> ChangeableSettings:
@@ -88,7 +89,7 @@ def changeable(settings: Settings, directory: TenantDirectory, tenant: uuid.UUID
         OF_RETRIEVAL: (RETRIEVAL, directory.retrieval(tenant)),
         OF_RETENTION: (RETENTION, configured_retention(settings, slug)),
         OF_QUARANTINE: (QUARANTINE, directory.configured_quarantine(tenant)),
-        OF_PLAN: (PLAN, directory.configured_limits(tenant)),
+        OF_PLAN: (of_plan(settings.plans), directory.configured_limits(tenant)),
     }
     groups |= {f"agents.{each.slug}": (of_agent(each), each) for each in agents}
     return ChangeableSettings(groups, tuple(each.slug for each in agents))

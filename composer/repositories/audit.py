@@ -186,11 +186,16 @@ class Audit:
         self._signer = signer
         self._actor: uuid.UUID | None = None
         self._place: uuid.UUID | None = None
+        self._part: dict[str, str] = {}
 
     def act_for(self, actor: uuid.UUID, place: uuid.UUID | None = None) -> None:
         """State for whom this transaction acts and where they asked (None: over the API): what its rows have unless
         they name others."""
         self._actor, self._place = actor, place
+
+    def act_as(self, part: str) -> None:
+        """State which part of Nexus acts in this transaction, for nobody: the detail `by` of what it records."""
+        self._part = {"by": part}
 
     async def record(
         self,
@@ -221,7 +226,7 @@ class Audit:
         """Add a row for each group of users, in one statement."""
         if self._signer is None:
             raise RuntimeError("this database was opened without a key of the audit log, so nothing can be recorded")
-        details = details or {}
+        details = self._part | dict(details or {})
         for name, value in details.items():
             if isinstance(value, str) and not _WORD.fullmatch(value):
                 raise ValueError(f"the detail {name} of {act} is neither an id nor a fixed word")

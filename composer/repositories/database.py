@@ -8,6 +8,7 @@ from typing import Protocol
 from composer.ports.database import Mode, Statements
 from composer.repositories.api_keys import ApiKeys
 from composer.repositories.audit import Audit, AuditSigner
+from composer.repositories.billing import BillingCustomers
 from composer.repositories.compactions import Compactions
 from composer.repositories.connected_apps import ConnectedApps
 from composer.repositories.conversations import Conversations
@@ -90,6 +91,7 @@ class Transaction:
 
     audit = cached_property[Audit](lambda tx: Audit(tx._sql, tx._tenant_id, tx._signer))
     api_keys = cached_property[ApiKeys](lambda tx: ApiKeys(tx._sql, tx.audit))
+    billing = cached_property[BillingCustomers](lambda tx: BillingCustomers(tx._sql))
     compactions = cached_property[Compactions](lambda tx: Compactions(tx._sql))
     connected_apps = cached_property[ConnectedApps](lambda tx: ConnectedApps(tx._sql, tx.audit))
     conversations = cached_property[Conversations](lambda tx: Conversations(tx._sql, tx._tenant_id, tx.audit))

@@ -1,13 +1,15 @@
 """Settings, each in the file of its noun. What others use is imported from here.
 
 - `installation`: `Settings`, with all that is set once for an installation.
-- `agents`, `retrieval`, `tenants`, `costs`, `tool_servers`, `gateway`: the tables of nexus.toml. `credentials`: keys to
-  a memory. `openid`: the provider whose accounts sign people in. `values`: what they are made of.
+- `agents`, `retrieval`, `tenants`, `costs`, `billing`, `tool_servers`, `gateway`: the tables of nexus.toml.
+  `credentials`: keys to a memory. `openid`: the provider whose accounts sign people in. `values`: what they are made
+  of.
 - `loading` reads the environment, `secrets.env` and nexus.toml. What it says of them: `refusals`, `load_warnings`.
 - `libraries`: the variables that libraries read when they are imported.
 """
 
 from composer.settings.agents import AgentSettings
+from composer.settings.billing import BillingSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import (
     DEFAULT_WORKSPACE,
@@ -50,6 +52,7 @@ __all__ = [
     "VARIABLE_PREFIX",
     "VENDOR_RULE",
     "AgentSettings",
+    "BillingSettings",
     "BudgetSettings",
     "GatewaySettings",
     "McpSettings",

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from composer.settings.billing import PriceIds
 from composer.settings.values import Table
 
 
@@ -18,7 +19,8 @@ class PriceSettings(Table):
 
 class PlanSettings(Table):
     """How much a tenant of the plan may use: `entries` at any time; writes, reads, searches and chats over the API, and
-    `tokens` of models, in each month of its time zone. What is left out is not limited."""
+    `tokens` of models, in each month of its time zone. What is left out is not limited. `price`: its prices at the
+    billing provider, of which the first is what it is sold for; without one nobody can buy it."""
 
     entries: int | None = Field(default=None, ge=0, le=10**12)
     writes: int | None = Field(default=None, ge=0, le=10**15)
@@ -26,6 +28,7 @@ class PlanSettings(Table):
     searches: int | None = Field(default=None, ge=0, le=10**15)
     chats: int | None = Field(default=None, ge=0, le=10**15)
     tokens: int | None = Field(default=None, ge=0, le=10**15)
+    price: PriceIds = ()
 
 
 class BudgetSettings(Table):

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, SecretStr
 
 from composer.settings.agents import AgentSettings
+from composer.settings.billing import BillingSettings, StripeKey, WebhookSecret
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.credentials import OwnerName, SettingsKey, ToolKeys
 from composer.settings.gateway import (
@@ -66,8 +67,8 @@ class Settings(Table):
     each person, or each address without a key, may ask of it. With `webhooks` people have programs of theirs told of
     changes: at public addresses, and at the hosts of `webhook_hosts`.
     `follow_up_minutes` is for how long an answer in a thread may be followed up without a mention.
-    `plan` is the one of `plans` that tenants have which name none. `config` is the file that was read, if any;
-    `warnings` are sentences to show.
+    `plan` is the one of `plans` that tenants have which name none; `billing` charges for those with a price. `config`
+    is the file that was read, if any; `warnings` are sentences to show.
     """
 
     home: Path
@@ -98,6 +99,8 @@ class Settings(Table):
     owner: OwnerName | None = None
     owner_key: SettingsKey | None = None
     key: SecretStr | None = None
+    stripe_secret_key: StripeKey | None = None
+    stripe_webhook_secret: WebhookSecret | None = None
     tool_keys: ToolKeys = Field(default_factory=dict)
     gateway_base_url: HttpUrl | None = None
     gateway_api_key: SecretStr | None = None
@@ -133,6 +136,7 @@ class Settings(Table):
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     budgets: tuple[BudgetSettings, ...] = ()
     plans: dict[str, PlanSettings] = Field(default_factory=dict)
+    billing: BillingSettings | None = None
     mcp: dict[ServerName, McpSettings] = Field(default_factory=dict)
     gateway: GatewaySettings = GatewaySettings()
     warnings: tuple[str, ...] = ()
@@ -331,6 +335,6 @@ def variable_or_key(key: str, config: Path | None) -> str:
     return variable if config is None else f"{variable} ({key} in nexus.toml)"
 
 
-FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "mcp", "gateway")
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets", "plans", "billing", "mcp", "gateway")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(VARIABLE_PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from composer.settings.billing import ADD_BILLING, BILLING_SECRETS
 from composer.settings.costs import BudgetSettings
 from composer.settings.gateway import gateway_key_variable
 from composer.settings.installation import KNOWN_VARIABLES, Settings
@@ -19,6 +20,7 @@ def warnings_of(settings: Settings, variables: Mapping[str, str]) -> tuple[str, 
         *_model_warnings(settings),
         *_budget_warnings(settings),
         *_server_warnings(settings),
+        *_billing_warnings(settings),
     )
 
 
@@ -53,6 +55,12 @@ def _server_warnings(settings: Settings) -> list[str]:
         for agent in server.agents
         if agent not in slugs
     ]
+
+
+def _billing_warnings(settings: Settings) -> list[str]:
+    if settings.billing is not None or all(getattr(settings, name) is None for name in BILLING_SECRETS):
+        return []
+    return [f"A key of Stripe is set, but billing is off: {ADD_BILLING}"]
 
 
 def _budget_warnings(settings: Settings) -> list[str]:

@@ -19,6 +19,7 @@ from composer.settings.gateway import gateway_key_variable
 from composer.settings.installation import ENVIRONMENT_FIELDS, Settings
 from composer.settings.load_warnings import warnings_of
 from composer.settings.refusals import (
+    check_billing,
     check_gateway,
     check_keys,
     check_keys_of_credentials,
@@ -72,6 +73,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path, *, stored_secrets: bool
         raise Misconfigured(error_sentence(error, variables, config)) from error
     check_unique(settings, config)
     check_plans(settings, config)
+    check_billing(settings, config)
     check_keys_of_credentials(settings, config)
     check_openid(settings, config)
     check_gateway(settings, config)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from composer.errors import Misconfigured
 from composer.settings.agents import AgentSettings
+from composer.settings.billing import ADD_BILLING, BILLING_SECRETS, BillingSettings
 from composer.settings.costs import BudgetSettings, PlanSettings, PriceSettings
 from composer.settings.gateway import GatewaySettings, TenantGatewaySettings, gateway_key_variable
 from composer.settings.installation import ENVIRONMENT_FIELDS, FILE_ONLY_FIELDS, Settings, variable_or_key
@@ -61,6 +62,30 @@ def check_plans(settings: Settings, config: Path | None) -> None:
                 f"{where} names the plan {name!r}, which there is not: add [plans.{name}] to nexus.toml, or name "
                 f"one of those there are ({known})."
             )
+
+
+def check_billing(settings: Settings, config: Path | None) -> None:
+    """Refuse billing of which something is missing, and one price for two plans. Raises Misconfigured."""
+    missing = [VARIABLE_PREFIX + name.upper() for name in BILLING_SECRETS if getattr(settings, name) is None]
+    sold = [name for name, plan in settings.plans.items() if plan.price]
+    if settings.billing is None and sold:
+        raise Misconfigured(f"In {config}, `plans.{sold[0]}.price` is set, but billing is off: {ADD_BILLING}")
+    if settings.billing is None:
+        return
+    if missing:
+        raise Misconfigured(f"In {config}, [billing] is set, but not {', '.join(missing)}: set both.")
+    if not sold:
+        raise Misconfigured(
+            f"In {config}, [billing] is set, but no plan has a price: add `price` to one of [plans], such as "
+            'price = "price_1Abc".'
+        )
+    for price in _duplicates(price for plan in settings.plans.values() for price in plan.price):
+        raise Misconfigured(f"In {config}, the price {price!r} stands under two `plans`: remove it from one.")
+    if settings.public_url is None:
+        raise Misconfigured(
+            f"In {config}, [billing] is set, but not NEXUS_PUBLIC_URL, to which the provider leads people back: set "
+            "it, such as https://nexus.example.com."
+        )
 
 
 def check_keys_of_credentials(settings: Settings, config: Path | None) -> None:
@@ -140,6 +165,7 @@ def error_sentence(error: ValidationError, variables: Mapping[str, str], config:
             "prices": PriceSettings,
             "budgets": BudgetSettings,
             "plans": PlanSettings,
+            "billing": BillingSettings,
             "mcp": McpSettings,
             "gateway": GatewaySettings,
         }

@@ -19,6 +19,7 @@ from starlette.types import Scope
 from bot.slack.signed_http import SLACK_EVENTS_PATH
 from bot.web import app, pages
 from bot.web.principal import NOT_FOR_TOOLS
+from bot.web.routes.billing import STRIPE_EVENTS_PATH
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.repositories.openid_logins import LoginEntry
 from composer.settings import AgentSettings, Settings
@@ -58,6 +59,7 @@ WHO: Final = {
     "/v1/health/": TOOLS,
     "/mcp/": TOOLS,
     "/v1/admin/": ADMINS,
+    "/v1/billing/": ADMINS,
     "/v1/rooms/": SIGNED_IN,
     "/v1/settings/rooms/": SIGNED_IN,
     "/v1/waiting/": SIGNED_IN,
@@ -132,6 +134,9 @@ PAGES_OF_PEOPLE: Final = {
     for method in route.methods or ()
 }
 
+# By which services of others send what they have signed; they are there where that is set.
+SIGNED: Final = {SLACK_EVENTS_PATH, STRIPE_EVENTS_PATH}
+
 NOT_OF_API: Final = PAGES | PAGES_OF_OAUTH | PAGES_OF_PEOPLE | set(GATEWAY_ROUTES)
 
 
@@ -185,7 +190,7 @@ def _routes() -> dict[tuple[str, str], Route]:
     served = {(method, each.path): each.path_format for each in app.ROUTES for method in each.methods or ()}
     found = {}
     for (method, path), as_told in sorted(served.items()):
-        if (method, path) not in NOT_OF_API and path != SLACK_EVENTS_PATH:
+        if (method, path) not in NOT_OF_API and path not in SIGNED:
             operation = told["paths"].get(as_told, {}).get(method.lower(), {})
             found[method, path] = _route(method, path, operation, told["components"]["schemas"])
     return found

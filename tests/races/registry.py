@@ -22,7 +22,7 @@ WITH_WORDS: Final = _names_in(
     projects quarantine recall_index recall_terms reminders summaries teams turns users"""
 )
 WITHOUT_WORDS: Final = _names_in(
-    """agents api_keys app_tokens audit_anchors audit_events audit_seals audit_unsealed deployment
+    """agents api_keys app_tokens audit_anchors audit_events audit_seals audit_unsealed billing_customers deployment
     erased extraction_queue identities imports invites job_runs learning_batches lineage members model_usage
     oauth_clients one_time_codes openid_logins operation_totals posted_files project_members quota_notices receipts
     reembedded requests retractions schema_migrations settings summaries_due team_members tenants

@@ -18,7 +18,8 @@ MODULES: Final = (
     *("composer/entries/bulk.py", "composer/entries/draft.py", "composer/entries/entries.py"),
     *("composer/entries/import_plan.py", "composer/entries/imports.py", "composer/entries/keys.py"),
     *("composer/entries/teams.py", "composer/entries/tools.py", "composer/layers/*_settings.py"),
-    "composer/operations/changing_settings.py",
+    *("composer/operations/changing_settings.py", "composer/operations/billing.py"),
+    *("composer/stores/billing/stripe.py", "bot/web/routes/billing.py"),
     *(
         "composer/memory/remember.py",
         "composer/memory/review.py",
@@ -53,6 +54,8 @@ RIGHTS: Final = ("composer/rights/table.py", "composer/visibility.py")
 NOT_ON_PAGES: Final = (
     *(
         "NEXUS_",
+        "the price of the plan",
+        "has paid for changes",
         "key that asks",
         "This key may",
         "bearer token",

@@ -323,6 +323,12 @@ async def invitation(of: Owner) -> Ids:
     return {"id": (await of.api("GET", "/v1/admin/invitations"))["items"][-1]["id"]}
 
 
+async def customer(of: Owner) -> Ids:
+    """What makes their organisation a customer of the provider that charges for plans."""
+    await of.api("POST", "/v1/billing/checkout", {"plan": "team"})
+    return {}
+
+
 async def nothing(of: Owner) -> Ids:
     """Nothing that has an id."""
     return {}
@@ -453,6 +459,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "POST /tools/webhooks/{id}/switch": Row(of=webhook, form={"on": "false"}),
     "POST /tools/webhooks/{id}/test": Row(of=webhook),
     "POST /tools/{kind}/{id}/end": Row(of=account),
+    "POST /usage/billing": Row(ADMINS, customer, changes=False),
+    "POST /usage/plan": Row(ADMINS, form={"plan": "team"}, changes=False),
     "POST /waiting/all": Row(of=proposal, form={"act": "store", "id": "<id>"}),
     "POST /waiting/{id}/accept": Row(of=proposal),
     "POST /waiting/{id}/amend": Row(of=guests_words, form={"text": "zqamended"}),

@@ -21,6 +21,7 @@ from composer.repositories.audit import AuditAct
 from composer.settings import (
     KNOWN_VARIABLES,
     AgentSettings,
+    BillingSettings,
     BudgetSettings,
     GatewaySettings,
     McpSettings,
@@ -212,6 +213,7 @@ def test_the_page_of_the_settings_names_every_one() -> None:
         "prices": PriceSettings,
         "budgets": BudgetSettings,
         "plans": PlanSettings,
+        "billing": BillingSettings,
         "mcp": McpSettings,
         "gateway": GatewaySettings,
     }

@@ -15,6 +15,7 @@ from composer.settings import (
     FILE_ONLY_FIELDS,
     KNOWN_VARIABLES,
     AgentSettings,
+    BillingSettings,
     BudgetSettings,
     GatewaySettings,
     McpSettings,
@@ -36,6 +37,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "prices": PriceSettings,
     "budgets": BudgetSettings,
     "plans": PlanSettings,
+    "billing": BillingSettings,
     "mcp": McpSettings,
     "gateway": GatewaySettings,
 }

@@ -12,7 +12,7 @@ from jinja2.ext import babel_extract
 
 from bot.web import operating
 from bot.web.oauth import consent, provider
-from bot.web.pages import rendering
+from bot.web.pages import rendering, usage
 from bot.web.routes import login, oauth, openid
 from composer.layers import structured
 from composer.operations import health
@@ -95,7 +95,7 @@ def _of_dates() -> Iterator[str]:
 
 def _of_plain_pages() -> Iterator[str]:
     """What pages of signing in say: the texts of each call of PlainPages, and constants that are their labels."""
-    for module in (login, oauth, openid, consent):
+    for module in (login, oauth, openid, consent, usage):
         for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PLAIN:
                 for told in node.args[PLAIN[node.func.attr] :][:1]:

@@ -83,7 +83,8 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_PUBLIC_URL NEXUS_WEB_PROXIES NEXUS_WEB_ORIGINS NEXUS_REQUESTS_PER_MINUTE NEXUS_ADMIN_REQUESTS_PER_MINUTE
         NEXUS_WEBHOOKS NEXUS_WEBHOOK_HOSTS
         NEXUS_GATEWAY_BASE_URL NEXUS_GATEWAY_API_KEY NEXUS_GATEWAY_KEYS NEXUS_GATEWAY_TENANT
-        NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY"""
+        NEXUS_CONCURRENT_ANSWERS NEXUS_TRANSCRIPTION_BASE_URL NEXUS_TRANSCRIPTION_API_KEY
+        NEXUS_STRIPE_SECRET_KEY NEXUS_STRIPE_WEBHOOK_SECRET"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
@@ -309,11 +310,13 @@ def test_secrets_are_not_shown(folder: Path) -> None:
     of_tools |= {"NEXUS_GATEWAY_KEYS": "ci=" + "hush-pass" * 4, "NEXUS_GATEWAY_TENANT": "acme"}
     provider = {"NEXUS_OIDC_ISSUER": "https://a.example", "NEXUS_OIDC_CLIENT_ID": "n", "NEXUS_OIDC_TENANT": "t"}
     of_tools |= provider | {"NEXUS_PUBLIC_URL": "https://b.example"}
+    of_tools |= {"NEXUS_STRIPE_SECRET_KEY": "sk_hush-key", "NEXUS_STRIPE_WEBHOOK_SECRET": "whsec_hush-hook"}
     settings = load_settings(values | of_tools | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
-    assert len(secret) == 16
+    assert len(secret) == 18
     assert "hush" not in repr(settings)
     assert "hush" not in f"{settings.database_url} {settings.redis_url!s} {settings.owner_database_url!r}"
     assert {"hush-hush", "hush-hush" * 4, "hush-tool" * 4, "hush-pass" * 4, "hush%2Dhush"} <= settings.secrets
+    assert {"sk_hush-key", "whsec_hush-hook"} <= settings.secrets
     assert settings.discord_token is not None
     assert settings.discord_token.get_secret_value() == "hush-hush" * 4
 

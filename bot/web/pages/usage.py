@@ -7,10 +7,14 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import Query, Request, Response
+from fastapi import Form, Query, Request, Response
 
+from bot.web.dependencies import Nexus
 from bot.web.pages.rendering import page
-from bot.web.pages.viewer import PageRouter, Reading, SignedIn, Viewer
+from bot.web.pages.viewer import AdminSignedIn, PageRouter, Reading, SignedIn, Viewer
+from bot.web.plain_pages import leading_to, plain_pages
+from bot.web.routes.admin_operations import MAX_PLAN_CHARS
+from bot.web.routes.billing import billing_of
 from composer.ingest.tenants import configured_prices
 from composer.people.credentials.principal import KeyPermission
 from composer.repositories.operations import Total
@@ -85,6 +89,7 @@ class Limit:
 @router.get("")
 async def show_usage_page(
     request: Request,
+    nexus: Nexus,
     viewer: SignedIn,
     whose: Annotated[str, Query(max_length=20)] = "",
     days: Annotated[int, Query(ge=1, le=SPANS[-1])] = 30,
@@ -96,6 +101,8 @@ async def show_usage_page(
     async with viewer.reading() as reading:
         values = await _figures(viewer, reading, wanted)
         values["limits"] = await limits(viewer, reading) if admin else []
+        shown = nexus.billing if admin else None
+        values["billing"] = None if shown is None else await shown.state(reading.tx, viewer.principal.tenant_id)
     return page(
         request,
         "usage.html",
@@ -106,6 +113,34 @@ async def show_usage_page(
         spans=SPANS,
         **values,
     )
+
+
+@router.post("/plan")
+async def change_plan(
+    request: Request,
+    nexus: Nexus,
+    viewer: AdminSignedIn,
+    csrf: Annotated[str, Form()],
+    plan: Annotated[str, Form(max_length=MAX_PLAN_CHARS)],
+) -> Response:
+    """Lead to the provider's page on which a plan is bought."""
+    viewer.require_form(csrf)
+    who = viewer.principal
+    return _leading_to_provider(request, await billing_of(nexus).checkout(who.tenant_id, who.tenant, plan))
+
+
+@router.post("/billing")
+async def manage_billing_page(
+    request: Request, nexus: Nexus, viewer: AdminSignedIn, csrf: Annotated[str, Form()]
+) -> Response:
+    """Lead to the provider's page on which one pays otherwise, cancels, and finds invoices."""
+    viewer.require_form(csrf)
+    return _leading_to_provider(request, await billing_of(nexus).portal(viewer.principal.tenant_id))
+
+
+def _leading_to_provider(request: Request, address: str) -> Response:
+    pages = plain_pages(request)
+    return pages.page("Going on to the page on which you pay.", pages.link(address, "Go on"), head=leading_to(address))
 
 
 async def _figures(viewer: Viewer, reading: Reading, wanted: WantedUsage) -> dict[str, Any]:

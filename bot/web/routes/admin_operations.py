@@ -47,6 +47,7 @@ from composer.settings.values import Effort
 from composer.visibility import EntryAccess
 
 MAX_CHANGED_AGENTS: Final = 100
+MAX_PLAN_CHARS: Final = 100
 router = Router("/v1/admin", tags=["admin"])
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = documented(401, 403, 429)
 
@@ -149,8 +150,9 @@ Unlimited = Literal["unlimited"]
 
 
 class PlanUpdate(RequestBody):
-    """How much the organisation may use."""
+    """Which of the plans of nexus.toml the organisation has ("": none), and how much it may use in place of that."""
 
+    name: Annotated[str, Field(max_length=MAX_PLAN_CHARS)] | None = Field(default_factory=lambda: None)
     entries: Annotated[Count, _of(PLAN, "entries")] | Unlimited | None = Field(default_factory=lambda: None)
     writes: Annotated[Count, _of(PLAN, "writes")] | Unlimited | None = Field(default_factory=lambda: None)
     reads: Annotated[Count, _of(PLAN, "reads")] | Unlimited | None = Field(default_factory=lambda: None)

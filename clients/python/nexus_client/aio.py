@@ -489,6 +489,18 @@ class AsyncNexus:
         """GET /v1/usage/models: by day, agent, room, person, kind or model. Days: since, until."""
         return cast(dict[str, Any], await self.request("GET", "/v1/usage/models", params={"by": by, **days}))
 
+    async def billing(self) -> dict[str, Any]:
+        """GET /v1/billing: the plan of the workspace, and what has been paid. For admins."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/billing"))
+
+    async def buy_plan(self, plan: str) -> str:
+        """POST /v1/billing/checkout: the address of the provider's page."""
+        return str((await self.request("POST", "/v1/billing/checkout", body={"plan": plan}))["url"])
+
+    async def manage_billing(self) -> str:
+        """POST /v1/billing/portal: the address of the provider's page."""
+        return str((await self.request("POST", "/v1/billing/portal"))["url"])
+
     async def health(self) -> dict[str, Any]:
         """GET /v1/health: how long it takes to store, list and erase an entry."""
         return cast(dict[str, Any], await self.request("GET", "/v1/health"))

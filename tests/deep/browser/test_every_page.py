@@ -20,8 +20,9 @@ from tests.support.api import key_of, person
 from tests.support.bites import LINES, LINKS, OF_HTMX, corpus
 from tests.support.discord.harness import Model
 from tests.support.entries import OF_TOOL, Hub
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import START, AppHarness, open_harness
 from tests.support.page_things import ROUTES
+from tests.support.stripe import charged_by, open_stripe
 
 DM: Final[dict[str, Any]] = {"dm": "nexus"}
 ROOM: Final[dict[str, Any]] = {"room": "general"}
@@ -64,7 +65,10 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         "requests_per_minute": 10**6,
         "admin_requests_per_minute": 10**6,
     }
-    async with open_harness(settings.model_copy(update=many), model=model) as harness:
+    async with (
+        open_stripe(START) as stripe,
+        open_harness(settings.model_copy(update=many | charged_by(stripe)), model=model) as harness,
+    ):
         yield harness
 
 

@@ -45,6 +45,8 @@ SECRETS: Final = {
     "NEXUS_TOOL_KEYS": "claude=zqclaude-SECRET-of-32-characters-or-more",
     "NEXUS_OIDC_CLIENT_SECRET": "zqoidc-SECRET-of-16-characters",
     "NEXUS_GATEWAY_API_KEY": "zqgateway-SECRET",
+    "NEXUS_STRIPE_SECRET_KEY": "sk_test_zqcharge-SECRET",
+    "NEXUS_STRIPE_WEBHOOK_SECRET": "whsec_zqhook-SECRET",
     "NEXUS_GATEWAY_KEYS": "ci=zqpass-SECRET-of-32-characters-or-more",
 }
 OIDC: Final = {

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,10 +11,12 @@ from typing import Any, Final
 import asyncpg
 import pytest
 import pytest_asyncio
+from anyio.from_thread import start_blocking_portal
 
 from bot.console import schedule
 from bot.script.places import incoming, place_of
 from composer.app import open_app
+from composer.ingest.tenants import TenantDirectory
 from composer.memory.extraction import BatchRules, ConversationSource
 from composer.memory.learner import CLAIM_DURATION, Learner
 from composer.model import CONSOLE, derived_id
@@ -32,16 +34,19 @@ from tests.property.product import ScriptedModel
 from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, AppHarness, ManualClock, RecordedDelivery
+from tests.support.stripe import FakeStripe, charged_by, open_stripe
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOM: Final = {"room": "general"}
 NOW: Final = START + timedelta(days=45)
+CUSTOMER: Final = "cus_1"
 SLOW: Final = ("backup", "restore-test")  # each run starts a PostgreSQL program: killed at every third point only
 OF_ONE_RUN: Final = {
     "audit_events": " - '{id,at,signature}'::text[]",
     "audit_unsealed": " - '{id}'::text[]",
     "audit_seals": " - '{event_id,sealed_at,event_digest,before,signature}'::text[]",
+    "billing_customers": " - 'version'",  # how often the provider was asked
 }
 RUN_TABLES: Final = ("job_runs", "deployment", "model_usage")  # a model that is asked again is paid again
 
@@ -153,8 +158,19 @@ def _is_driver_task(task: asyncio.Task[Any]) -> bool:
     return code is not None and "asyncpg" in code.co_filename
 
 
+@pytest.fixture(scope="module")
+def stripe() -> Iterator[FakeStripe]:
+    """A billing provider, at which CUSTOMER has bought a plan. It has a loop of its own, whose tasks nobody kills."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_stripe(START)) as stripe:
+        stripe.customers[CUSTOMER] = {"id": CUSTOMER, "object": "customer", "metadata": {}}
+        stripe.subscribe(CUSTOMER, "price_team")
+        yield stripe
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobHarness]:
+async def job_harness(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory, stripe: FakeStripe
+) -> AsyncIterator[JobHarness]:
     await run_sql(servers.database_url, "CREATE DATABASE house TEMPLATE template STRATEGY file_copy")
     url, kill_points = database_url(servers.database_url, "house"), KillPoints()
     settings = Settings(
@@ -164,8 +180,8 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
         agents=(AgentSettings(model="m"),),
         openai_base_url="http://127.0.0.1:9",
         tenants={"acme": TenantSettings(keep_days=43, plan="tiny")},
-        plans={"tiny": PlanSettings(reads=1)},
         backups=2,
+        **charged_by(stripe, {"tiny": PlanSettings(reads=1), "team": PlanSettings(price=("price_team",))}),
     )
     raw = await asyncpg.connect(url)
     try:
@@ -177,8 +193,10 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
                 (DatabaseBackup, "_program"),
             ):
                 patch.setattr(owner, name, kill_points.around(getattr(owner, name)))
-            # When statistics are taken depends on what was written before, and so would the number of points.
+            # When statistics are taken depends on what was written before, and so would the number of points. So it
+            # would where what was set is read again beside the job.
             patch.setattr(table_statistics, "FIRST_LOOK", 10**9)
+            patch.setattr(TenantDirectory, "on_notice", lambda *_: None)
             clock = ManualClock()
             async with open_app(
                 settings, clock=clock, model=ScriptedModel(), embedder=HashedWords(), index=False
@@ -228,6 +246,7 @@ async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: 
         "INSERT INTO operation_totals VALUES ($1, date_trunc('month', $3::timestamptz)::date, $2, 'api', 'reads', 1, 0)"
     )
     await raw.execute(used, tenant, user, NOW)
+    await raw.execute("INSERT INTO billing_customers (tenant_id, customer) VALUES ($1, $2)", tenant, CUSTOMER)
     harness.clock.set(NOW)
 
 

@@ -39,6 +39,7 @@ NOT_COUNTED: Final = (
     "/v1/privacy",
     "/v1/usage",
     "/v1/admin/",
+    "/v1/billing",
     "/v1/health",
     "/v1/teams",
     "/v1/invites",

@@ -20,7 +20,7 @@ from composer.settings import AgentSettings, Settings
 from tests.support.api import cookie_of
 from tests.support.api_answers import sent
 from tests.support.discord.harness import Model
-from tests.support.harness import AppHarness, open_harness
+from tests.support.harness import START, AppHarness, open_harness
 from tests.support.page_things import (
     ADMINS,
     PEOPLE,
@@ -37,6 +37,7 @@ from tests.support.page_things import (
     sent_with,
 )
 from tests.support.pages import OWN, SCRIPT, Person
+from tests.support.stripe import charged_by, open_stripe
 from tests.support.web import served_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -113,10 +114,12 @@ async def stage(shared_settings: Settings) -> AsyncIterator[Stage]:
         "requests_per_minute": 10**6,
         "admin_requests_per_minute": 10**6,
     }
-    changed = shared_settings.model_copy(update=many)
-    async with open_harness(changed, model=Model()) as harness:
+    async with (
+        open_stripe(START) as stripe,
+        open_harness(shared_settings.model_copy(update=many | charged_by(stripe)), model=Model()) as harness,
+    ):
         served = web_app(harness.app, Metrics([]), {}, None)
-        raw = await asyncpg.connect(changed.database_url)
+        raw = await asyncpg.connect(shared_settings.database_url)
         async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
             alice, bob = [await owner(harness, client, name) for name in ("alice", "bob")]
             root = await owner(harness, client, "root", admin=True)

@@ -15,9 +15,10 @@ from bot.web.metrics import Metrics
 from bot.web.pages.rendering import languages
 from composer.settings import AgentSettings, Settings
 from tests.support.discord.harness import Model
-from tests.support.harness import open_harness
+from tests.support.harness import START, open_harness
 from tests.support.page_things import ADMINS, ROWS, Owner, form_of, owner, path_of, sent_with
 from tests.support.pages import OWN
+from tests.support.stripe import charged_by, open_stripe
 from tests.support.web import served_at
 from tests.unit.test_page_texts import texts
 
@@ -40,7 +41,10 @@ async def people(shared_settings: Settings) -> AsyncIterator[dict[str, Owner]]:
         "requests_per_minute": 10**6,
         "admin_requests_per_minute": 10**6,
     }
-    async with open_harness(shared_settings.model_copy(update=many), model=Model()) as harness:
+    async with (
+        open_stripe(START) as stripe,
+        open_harness(shared_settings.model_copy(update=many | charged_by(stripe)), model=Model()) as harness,
+    ):
         served = web_app(harness.app, Metrics([]), {}, None)
         async with served_at(served) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
             yield {
