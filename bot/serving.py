@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from bot.ahead import import_ahead
 from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
@@ -84,6 +85,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         if offered is not None:
             stack.push_async_callback(offered.close)
+        await asyncio.to_thread(import_ahead, app.settings)
         platforms, port = await _open(app, adapters, stack, metrics, offered)
         await _check_cache(app, say)
         gc.collect()

@@ -12,7 +12,6 @@ import itertools
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -77,9 +76,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, _interrupt)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: the run goes on without a terminal, as it is to
         signal.signal(signal.SIGHUP, _go_on)
-    # The workers import the same hundreds of files. Without compiled ones, each takes five seconds to compile them all.
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     is_worker = hasattr(config, "workerinput")
     if (seed := config.getoption("--delays")) and (is_worker or not config.getoption("numprocesses")):
         delay_everything(seed)

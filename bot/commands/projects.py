@@ -216,7 +216,7 @@ async def _project_list(call: Call) -> CommandAnswer:
         joined = await tx.conversations.joined_ids(access.linked_users(call.user), call.presence)
         lines = []
         for project in await tx.projects.find_for(call.user):
-            rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, joined)]
+            rooms = [f"#{room.name}" for room in await tx.projects.rooms(project.id, joined)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
                 f"{project.name}{kind}  your role: {project.role}; {counted(project.members, 'member')}; "

@@ -22,6 +22,7 @@ from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
 from bot.web.gateway.gateway import Gateway
 from bot.web.jobs import JobSchedule
 from bot.web.limits import FairUse
+from bot.web.mcp import transport
 from bot.web.mcp.endpoint import McpEndpoint
 from bot.web.metering import operation_of
 from bot.web.metrics import Metrics
@@ -168,7 +169,7 @@ def _state(
         Places(WATCHING_AT_ONCE, PLACE_SECONDS),
         Places(BODIES_MIB, PLACE_SECONDS),
         ApiSessions(app),
-        McpEndpoint(app),
+        McpEndpoint(app, transport.manager),
         Gateway(app),
         Uploads(app),
         WebhookPost(settings),

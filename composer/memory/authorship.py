@@ -12,8 +12,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from composer.model import Message
+from composer.model import Message, Visibility
 from composer.ports.extraction import ExtractedStatement
+from composer.text.for_oneself import is_for_oneself
 from composer.text.own_words import by_place, own_words
 from composer.text.terms import MAX_INDEXED_CHARS, terms
 
@@ -32,9 +33,14 @@ _RECKONED: Final = re.compile(r"\A(?:19|20)\d\d-[01]\d-[0-3]\d\Z")  # a day: mod
 
 
 def in_own_words(messages: Sequence[Message]) -> list[Message]:
-    """Those messages in which their senders say something themselves, with that alone."""
-    own = [replace(message, text=own_words(message.text)) for message in messages]
+    """Those messages in which their senders say something themselves, with that alone, for all who read it there."""
+    own = [replace(message, text=own_words(message.text)) for message in messages if may_learn_from(message)]
     return [message for message in own if message.text]
+
+
+def may_learn_from(message: Message) -> bool:
+    """Whether a message may be learnt from: where others read it, none that says that it is for its sender alone."""
+    return message.visibility is Visibility.PRIVATE or not is_for_oneself(message.text)
 
 
 def is_supported(statement: str, messages: Sequence[Message]) -> bool:

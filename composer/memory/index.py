@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError, skip_reason, where_raised
+from composer.memory.authorship import may_learn_from
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
@@ -181,7 +182,7 @@ def extracted_memories(message: Message) -> list[NewMemory]:
 
 def statements_by_pattern(message: Message) -> list[ExtractedStatement]:
     """The statements that patterns find in a person's message."""
-    if message.user_id is None or message.by_agent:
+    if message.user_id is None or message.by_agent or not may_learn_from(message):
         return []
     found = extract(message.text)
     return [ExtractedStatement(each.kind, each.text, (message.id,), waits=each.waits) for each in found]

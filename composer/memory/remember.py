@@ -9,17 +9,19 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from composer.errors import BadInput
+from composer.errors import BadInput, Refused
 from composer.memory.index import memory_entries
 from composer.memory.quarantine import pending_memory
-from composer.model import Trust, derived_id
+from composer.model import Trust, Visibility, derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import clean_text, is_storable
+from composer.text.for_oneself import is_for_oneself
 from composer.text.masking import mask
+from composer.text.notices import NOT_FOR_ONE
 from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
@@ -43,7 +45,11 @@ class Author:
 async def remember(
     tx: Transaction, tag: AccessTag, text: str, author: Author, origin: str, event: str, now: datetime
 ) -> NewMemory:
-    """Store a note, and return it as it is stored. `event` identifies the request: repeating it stores nothing more."""
+    """Store a note, and return it as it is stored. `event` identifies the request: repeating it stores nothing more.
+
+    Raises Refused when `text` is for its author alone, and others would read it.
+    """
+    require_its_readers(tag, text)
     memory = NewMemory(
         id=derived_id("memory", str(tag.user_id), event),
         tag=tag,
@@ -67,9 +73,10 @@ async def set_fact(
 ) -> Fact:
     """Set a fact: `key` has the JSON `value` from `now` on.
 
-    Raises BadInput when `value` is not JSON, holds a number that can't be kept, or is nested too deeply, or `key` is
-    empty, too long, quoted or not one word.
+    Raises Refused as `remember`, and BadInput when `value` is not JSON, holds a number that can't be kept, or is nested
+    too deeply, or `key` is empty, too long, quoted or not one word.
     """
+    require_its_readers(tag, value)
     if not is_storable(key + value):
         raise BadInput(f"The fact {UNSTORABLE}")
     key = clean_text(key)
@@ -108,7 +115,8 @@ async def set_fact(
 async def add_landmark(
     tx: Transaction, tag: AccessTag, text: str, author: Author, origin: str, event: str, now: datetime
 ) -> Landmark:
-    """Pin a decision. Raises BadInput when `text` is empty or too long."""
+    """Pin a decision. Raises BadInput when `text` is empty or too long, and Refused as `remember`."""
+    require_its_readers(tag, text)
     id = derived_id("landmark", tag.namespace, str(tag.user_id), event)
     landmark = Landmark(
         id=id,
@@ -159,6 +167,12 @@ async def set_landmark_state(tx: Transaction, landmark: Landmark, state: Landmar
     if landmark.state is state:
         raise BadInput(f"That landmark is {state} already; /nexus landmark list --retired shows all.")
     raise BadInput("That landmark was retired or erased meanwhile; /nexus landmark list --retired shows all.")
+
+
+def require_its_readers(tag: AccessTag, text: str) -> None:
+    """Raise Refused if a text is for its author alone, and others would read what is filed there."""
+    if tag.visibility is not Visibility.PRIVATE and is_for_oneself(text):
+        raise Refused(NOT_FOR_ONE)
 
 
 def _statement(text: str, command: str) -> str:

@@ -17,6 +17,7 @@ from composer.repositories.explanations import MessageAddress
 from composer.text.cleaning import shorten
 from composer.text.counts import counted
 from composer.text.dates.local_days import day_of
+from composer.text.names import in_quotes
 from composer.visibility import AccessContext
 
 WEEK: Final = timedelta(days=7)
@@ -158,10 +159,11 @@ def _quoted(
     now: datetime,
     numbers: Mapping[uuid.UUID, str],
 ) -> str:
-    """A message on one line, with the link to it, or its id; with its date where the weekday alone would name a later
-    day."""
+    """A message on one line, or the names of its files, with the link to it, or its id; with its date where the weekday
+    alone would name a later day."""
     local = message.at.astimezone(zone)
     this_week = now.astimezone(zone).date() - local.date() < WEEK
     at, where = f"{local:%a %H:%M}" if this_week else f"{local:%a %Y-%m-%d %H:%M}", link(address)
-    text = shorten(message.text, MAX_CATCH_UP_QUOTE_CHARS)
+    said = message.text.strip() or ", ".join(in_quotes(file.name) for file in message.attachments)
+    text = shorten(said, MAX_CATCH_UP_QUOTE_CHARS)
     return f"{author_label(message, numbers)}, {at}: {text} ({where or f'message {message.external_id}'})"

@@ -21,6 +21,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.ordering import Order
 from composer.repositories.own_data import (
     MORE,
+    WAITING,
     OwnFilter,
     OwnItem,
     OwnLabel,
@@ -84,6 +85,11 @@ class OwnTotals:
     def all(self) -> int:
         """All but what is in the trash or waits."""
         return sum(self.shelves.get(shelf, 0) for shelf in SHELVES)
+
+    @property
+    def waiting(self) -> int:
+        """What waits for approval: it is listed with the others."""
+        return self.shelves.get(WAITING, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,10 @@ def readers_of(item: OwnItem, places: Sequence[OwnPlace], projects: Sequence[Own
     if item.trashed_at is not None:
         return [WhoReads(False, "Nobody", "it is in the trash, and you alone can restore it")]
     if item.pending:
+        alone = any(each.namespace == item.namespace and _is_own_talk(each) for each in places)
         return [
             WhoReads(False, "Nobody yet", "it waits for approval"),
-            WhoReads(True, "You and its reviewers", "to decide"),
+            WhoReads(True, "You" if alone else "You and its reviewers", "to decide"),
         ]
     kind, _, rest = item.namespace.partition(":")
     if item.namespace == GLOBAL_NAMESPACE:
@@ -110,6 +111,11 @@ TEAM_READERS: Final = (
 )
 _ADMINS_OUTSIDE: Final = WhoReads(False, "Admins who are no members", "they see figures, never these words")
 _ROOMS_OF_ENTRY: Final = WhoReads(False, "Every room", "entries are used in no room")
+
+
+def _is_own_talk(place: OwnPlace) -> bool:
+    """Whether one decides alone about what waits there."""
+    return place.kind is ConversationKind.DM or (place.kind is ConversationKind.SESSION and place.project is None)
 
 
 def _tools(item: OwnItem) -> list[WhoReads]:

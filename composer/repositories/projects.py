@@ -34,6 +34,16 @@ class ProjectMember:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectRoom:
+    """A room of a project. `pooled`: the project recalls what is said in it, also where it is private."""
+
+    id: uuid.UUID
+    name: str
+    private: bool
+    pooled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectItem:
     """Something that was written for a project: its kind and id, whose it is (None: nobody's), and whether it is in use
     now."""
@@ -129,7 +139,7 @@ class Projects:
         """The people of a project, by name."""
         return await self._sql.fetch_as(ProjectMember, "project_members", project_id=project)
 
-    async def rooms(self, project: uuid.UUID, joined: Collection[uuid.UUID]) -> list[tuple[str, bool, bool]]:
-        """(name, private, pooled) of its rooms; of the private ones only those that the viewer is in (`joined`)."""
+    async def rooms(self, project: uuid.UUID, joined: Collection[uuid.UUID]) -> list[ProjectRoom]:
+        """Its rooms, by name; of the private ones only those that the viewer is in (`joined`)."""
         rows = await self._sql.fetch("project_rooms", project_id=project, joined_ids=list(joined))
-        return [(row["name"], row["private"], row["pooled"]) for row in rows]
+        return [ProjectRoom(row["id"], row["name"], row["private"], row["pooled"]) for row in rows]

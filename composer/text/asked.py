@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Final
 
+from composer.text.for_oneself import is_for_oneself
 from composer.text.own_words import MIN_QUOTED_WORDS, own_words, quotations
-from composer.text.requests import after_greeting, opening, without_thanks
+from composer.text.requests import after_greeting, asks_to_store, opening, without_thanks
 from composer.text.wishes import (
     MAX_WISH_CHARS,
     Wish,
@@ -49,6 +50,11 @@ class Asked:
     def to_store(self) -> bool:
         """Whether the message is a request to remember, note or set something."""
         return bool(self._what)
+
+    @property
+    def for_oneself(self) -> bool:
+        """Whether the message asks to store something for its sender alone."""
+        return asks_to_store(self.words) and is_for_oneself(self.words)
 
     def to_remember(self, words: str) -> str:
         """What the message asks to remember, as it stands there, if these words are all of it; else ""."""

@@ -18,7 +18,7 @@ from composer import visibility
 from composer.errors import NotFound, Refused
 from composer.memory import remember as remembering
 from composer.memory.remember import Author
-from composer.model import Conversation, Item, Message, Trust, Turn
+from composer.model import Conversation, Item, Message, Trust, Turn, Visibility
 from composer.ports.clock import Clock
 from composer.repositories.database import Database, Transaction
 from composer.rights import table as rights
@@ -26,7 +26,7 @@ from composer.rights.table import Act
 from composer.text.asked import Asked
 from composer.text.cleaning import shorten
 from composer.text.masking import mask
-from composer.text.notices import undo_sentence
+from composer.text.notices import NOT_FOR_ONE, undo_sentence
 from composer.text.pairs import paired_value
 from composer.turn.proposals import REMEMBER_LABEL, SET_LABEL, ProposedWrite, proposal
 from composer.visibility import AccessContext, AccessTag, WriteScope
@@ -66,18 +66,22 @@ class ToolWriter:
         self._database, self._clock = database, clock
         self._turn, self._question, self._conversation = turn, question, conversation
         self._asked, self._may = asked, question.trust is Trust.MEMBER and not question.ephemeral
+        self._would_be_read = conversation.visibility is not Visibility.PRIVATE and asked.for_oneself
         self._earlier: Sequence[uuid.UUID] = ()
         self._count = 0
 
     @property
     def allowed(self) -> bool:
         """Whether anything may be written for this question, or proposed: a member's, that is stored, as long as the
-        limit is not reached and no earlier attempt at this turn wrote something."""
-        return self._may and not self._earlier and self._count < MAX_WRITES
+        limit is not reached, no earlier attempt at this turn wrote something, and it does not ask to store for its
+        sender alone what others would read."""
+        return self._may and not self._would_be_read and not self._earlier and self._count < MAX_WRITES
 
     async def begin(self) -> list[str]:
         """Look up what an attempt at this turn wrote that was interrupted: then nothing more is written. Returns the
-        sentences that tell the asker of it. Raises Unavailable."""
+        sentences that tell the asker of it, or that nothing is stored for them alone here. Raises Unavailable."""
+        if self._would_be_read:
+            return [NOT_FOR_ONE]
         if not (self._may and self._asked.to_store):  # then no attempt could write
             return []
         async with self._database.transaction(self._turn.tenant_id, "read") as tx:

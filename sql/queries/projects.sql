@@ -74,10 +74,10 @@ ORDER BY coalesce(u.person_id, u.id), u.id
 
 -- name: project_rooms
 -- List a project's rooms, of the private ones only those that a person is in now (`joined_ids`).
-SELECT coalesce(c.title, c.name) AS name, c.private, c.pooled FROM conversations AS c
+SELECT c.id, coalesce(c.title, c.name) AS name, c.private, c.pooled FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.project_id = :project_id AND c.kind = 'room'
       AND (NOT c.private OR c.id = ANY (:joined_ids::uuid[]))
-ORDER BY 1
+ORDER BY 2
 
 -- name: project_items
 -- List what was written for a project: kinds, ids, whose it is, and whether it is in use now.

@@ -228,7 +228,7 @@ async def test_a_file_removed_from_a_message_is_erased(office: Office, away: boo
 async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None:
     async with office.socket() as running:
         launch = await office.slack.post(office.general, office.bob, "the launch is at noon")
-        secret = await office.slack.post(office.general, office.bob, "the vault code is 7734")
+        secret = await office.slack.post(office.general, office.bob, "the vault code is zqorchid")
         im = await office.slack.add_im(office.team, office.bob)
         private = await office.slack.post(im, office.bob, "my cat is called Mia")
         await office.answered(1, im)
@@ -243,7 +243,7 @@ async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None
         prompt = office.model.prompts[-1]
         assert "midnight" in prompt
         assert "noon" not in prompt
-        assert "7734" not in prompt
+        assert "zqorchid" not in prompt
 
 
 async def test_a_deletion_is_followed_also_where_slack_does_not_tell_what_was_deleted(office: Office) -> None:
@@ -261,7 +261,7 @@ async def test_a_deletion_is_followed_also_where_slack_does_not_tell_what_was_de
 
 async def test_a_deleted_message_with_replies_is_erased_although_its_thread_remains(office: Office) -> None:
     async with office.socket() as running:
-        root = await office.slack.post(office.general, office.bob, "the vault code is 7734")
+        root = await office.slack.post(office.general, office.bob, "the vault code is zqorchid")
         await office.slack.post(office.general, office.alice, "thanks", thread=root)
         await running.settle()
         await office.slack.delete(office.general, root)

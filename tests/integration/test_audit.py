@@ -538,7 +538,7 @@ def test_processes_that_start_at_once_agree_on_one_key(settings: Settings) -> No
 
 async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_too(harness: AppHarness) -> None:
     at = harness.workspace()
-    await harness.say(ALICE, "the vault code is 4711", room="general")
+    await harness.say(ALICE, "the vault code is zqorchid", room="general")
     with pytest.raises(Refused, match="Only an admin"):
         await harness.command(ALICE, "/nexus audit", room="general")
     await make_admin(harness, ALICE)
@@ -546,7 +546,7 @@ async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_to
     shown = (await harness.command(ALICE, "/nexus audit", room="general")).text
     assert f"admin.granted  about {user_id(at, ALICE)}" in shown
     assert "admin.granted: 1 row by 0 people" in shown
-    assert "4711" not in shown
+    assert "zqorchid" not in shown
     event = (await events(harness))[-1]
     assert (event.act, event.actor) == (AuditAct.READ_AUDIT, user_id(at, ALICE))
 

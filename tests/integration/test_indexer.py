@@ -141,7 +141,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
     monkeypatch.setattr(index, "extracted_memories", failing)
     async with open_harness(settings, embedder=HashedWords()) as harness:
         workspace, place = harness.workspace(), place_of("general", None, None)
-        texts = ("I prefer green tea over coffee.", "poison secret-4711", "We decided to use Postgres.")
+        texts = ("I prefer green tea over coffee.", "poison secret-zqorchid", "We decided to use Postgres.")
         messages = [
             incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}") for n, text in enumerate(texts)
         ]
@@ -156,7 +156,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
         assert check.ok is None
         assert check.detail.startswith("1 message could not be indexed")
         assert "OverflowError at test_indexer.py:" in check.detail
-        assert "4711" not in check.detail
+        assert "zqorchid" not in check.detail
 
         monkeypatch.setattr(index, "extracted_memories", real)  # a newer version
         working = asyncio.create_task(harness.app.indexer.run())
@@ -167,7 +167,7 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
     kinds = {source.kind for section in prompt.sections for source in section.sources}
     assert "landmark" in kinds  # the decision that follows the message that failed
     assert [entry["error"] for entry in logs if entry["event"] == "index.message_skipped"] == ["OverflowError"]
-    assert "4711" not in str(logs)
+    assert "zqorchid" not in str(logs)
 
 
 async def all_indexed(harness: AppHarness) -> bool:

@@ -59,7 +59,8 @@ async def test_its_admin_puts_it_into_a_project_and_reads_first_what_that_opens(
     harness: AppHarness, client: httpx2.AsyncClient
 ) -> None:
     alice, bob, room = await opened(harness, client, **ROOM)
-    apollo, zeus = await project(harness, "apollo", "bob"), await project(harness, "zeus", flags="--isolated")
+    await harness.say("carol", "good morning", room="elsewhere")
+    apollo, zeus = await project(harness, "apollo", "bob", "carol"), await project(harness, "zeus", flags="--isolated")
     shown = await alice.page(room)
     assert "Into a project…" in shown
     assert {str(apollo), str(zeus)} <= set(re.findall(r'<option value="([0-9a-f-]{36})"', shown))
@@ -70,7 +71,9 @@ async def test_its_admin_puts_it_into_a_project_and_reads_first_what_that_opens(
     assert "isolated" not in told
     assert "let the project recall it" not in told, "a public room is recalled anyway"
     assert (await alice.press(f"{room}/project", to=str(apollo))).headers["location"] == f"/projects/{apollo}"
-    assert "general" in await bob.page(f"/projects/{apollo}")
+    assert f'<a href="{room}" dir="auto">general</a>' in await bob.page(f"/projects/{apollo}")
+    carol = await somebody(harness, client, "carol")
+    assert '<span dir="auto">general</span>' in await carol.page(f"/projects/{apollo}"), "she is not in it"
     moving = unescape(await alice.page(f"{room}/project?to={zeus}"))
     assert "zeus is isolated" in moving
     assert "nothing of apollo is used in #general" in moving
@@ -166,7 +169,7 @@ async def test_an_imported_room_is_put_into_a_project_by_whom_its_platform_calls
                 await move(tx, access, other, apollo, presence)
         await do_move(tx, access, await move(tx, access, first, apollo, presence), confirmed=True)
     async with hub.request("alice") as (tx, access):
-        assert [name for name, _, _ in await tx.projects.rooms(apollo, [])] == ["C1"]
+        assert [room.name for room in await tx.projects.rooms(apollo, [])] == ["C1"]
     async with hub.request("bob") as (tx, access):
         with pytest.raises((NotFound, Refused)):
             await move(tx, access, first, None, Presence())

@@ -118,7 +118,9 @@ async def test_a_file_is_dropped_looked_into_imported_and_undone(
     assert "It stopped before all of it was erased" in await root.page(undone)
     assert (await root.press(f"{IMPORT}/undo", id=id)).headers["location"] == f"{undone}#imports"
     await until(lambda: _gone(harness))
-    assert "undone" in await root.page(IMPORT)
+    shown = await root.page(IMPORT)
+    assert "This was undone: what it brought is erased again" in shown
+    assert "Where it can be asked" not in shown
     audit = await root.page("/admin/audit")
     assert "uploaded a file to import" in audit
     assert "imported channels of an uploaded file" in audit

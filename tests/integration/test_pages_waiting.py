@@ -300,6 +300,13 @@ async def test_what_waits_in_own_dms_and_sessions_is_decided_here_too(
     assert '<b class="count">2</b>' in shown
     assert "In your own DMs and sessions" in shown
     assert "your DM with @nexus" in shown
+    listed = await mallory.page("/memory")
+    assert "Nothing is remembered of you yet. 2 more wait for approval." in listed
+    assert "<span>All 2</span>" in listed
+    assert listed.count("· waits for approval") == 2
+    one = await mallory.page(re.findall(r'href="(/memory/[0-9a-f-]{36})"', listed)[0])
+    assert '<b dir="auto">You</b>: to decide' in one
+    assert 'href="/waiting">See it under Waiting</a>' in one
     assert decisions(await alice.page("/waiting")) == []
     for address in decisions(shown):
         for act in ("accept", "reject", "amend"):

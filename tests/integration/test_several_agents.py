@@ -49,15 +49,15 @@ def shown(harness: AppHarness) -> str:
 async def test_dms_and_sessions_of_different_agents_share_nothing(two_agents: Settings) -> None:
     async with open_harness(two_agents) as harness:
         for where in ({"dm": "nexus"}, {"session": "s1", "agent": "nexus"}, {"session": "s1"}):
-            await harness.say("bob", f"the vault code is 4711, told to {where}", **where)
-        await harness.command("bob", "/nexus remember the vault code is 4711", dm="nexus")
-        await harness.command("bob", '/nexus fact set vault "4711"', dm="nexus")
-        await harness.command("bob", "/nexus landmark add the vault code is 4711", dm="nexus")
+            await harness.say("bob", f"the vault code is zqorchid, told to {where}", **where)
+        await harness.command("bob", "/nexus remember the vault code is zqorchid", dm="nexus")
+        await harness.command("bob", '/nexus fact set vault "zqorchid"', dm="nexus")
+        await harness.command("bob", "/nexus landmark add the vault code is zqorchid", dm="nexus")
         for where in ({"dm": "scout"}, {"session": "s1", "agent": "scout"}, {"session": "s2", "agent": "scout"}):
             await harness.say("bob", "what is the vault code?", **where)
-            assert "4711" not in shown(harness), where
+            assert "zqorchid" not in shown(harness), where
         await harness.say("bob", "what is the vault code?", dm="nexus")
-        assert "4711" in shown(harness)
+        assert "zqorchid" in shown(harness)
         await harness.say("bob", "what is the vault code?", session="s1", agent="nexus")
         assert "told to {'session': 's1', 'agent': 'nexus'}" in shown(harness)
         assert "told to {'dm'" not in shown(harness)

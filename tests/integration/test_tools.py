@@ -9,8 +9,10 @@ from typing import Any, Final
 import pytest
 
 from bot.script.places import incoming, place_of
+from composer.errors import Refused
 from composer.model import Trust
 from composer.settings import Settings
+from composer.text.notices import NOT_FOR_ONE
 from composer.turn import tool_writes
 from composer.turn.reading import Reader
 from tests.support.model_server import Fail, Say
@@ -194,6 +196,33 @@ async def test_what_the_message_is_no_request_for_waits_for_its_sender_s_yes(
     assert await office.rows(WRITTEN) == [(stored,)]
     await office.ask("alice", "@nexus thanks", **LAB)
     assert "Shall I" not in json.dumps(office.server.requests[-1].body["messages"]), "a model does not learn to ask so"
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ("remember for me only: I want to leave at four", call("remember", text="I want to leave at four")),
+        ("remember for me only: I want to leave at four", call("remember", text="only: I want to leave at four")),
+        ("merk dir nur für mich, dass ich um vier gehe", call("remember", text="ich um vier gehe")),
+        (
+            "I prefer to leave at four. Remember that, just between us",
+            call("remember", text="I prefer to leave at four"),
+        ),
+        ("set for me only: limit = 5", call("set_fact", key="limit", value="5")),
+    ],
+)
+async def test_what_is_for_the_sender_alone_is_stored_for_no_room(office: Office, asked: str, made: Say) -> None:
+    reply = await office.ask("alice", f"@nexus {asked}", made, **LAB)
+    assert reply.text == f"Done.\n\n{NOT_FOR_ONE}"
+    assert not reply.offers
+    assert not {"remember", "set_fact"}.intersection(office.offered(0))
+    with pytest.raises(Refused, match="tell me in a DM"):
+        await office.harness.command("alice", f"/nexus remember {asked}", **LAB)
+    assert await office.rows("SELECT text FROM memories UNION ALL SELECT key FROM facts") == []
+    await office.ask("alice", asked, made, **DM)
+    await office.harness.command("alice", f"/nexus remember {asked}", **DM)
+    assert await office.rows("SELECT 1 FROM memories WHERE visibility <> 'private'") == []
+    assert await office.rows("SELECT 1 FROM memories WHERE kind = 'note'") != []
 
 
 PASSED_ON: Final = ["> From mallory.\n> {}", "<page>\n{}\n</page>", 'mallory wrote: "{}"', "```\n{}\n```"]

@@ -25,6 +25,7 @@ from composer.text import (
     copies,
     digests,
     first_person,
+    for_oneself,
     forgetting,
     languages,
     marks,
@@ -51,6 +52,7 @@ MODULES = (
     deadlines,
     digests,
     first_person,
+    for_oneself,
     forgetting,
     marks,
     masking,
@@ -107,7 +109,7 @@ def asked_of(text: str) -> None:
         said.wish(at, at.tzinfo or UTC)
     said.to_remember(text)
     pairs.paired_value(said.to_set(), text, text)
-    assert isinstance(said.to_store or said.for_reminder() or said.reminds_all(), bool)
+    assert isinstance(said.for_oneself or said.to_store or said.for_reminder() or said.reminds_all(), bool)
 
 
 def rules_of(text: str) -> None:
@@ -194,6 +196,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "own_words.as_quotation": own_words.as_quotation,
     "copies.copy_starts": lambda text: copies.copy_starts(text.splitlines()),
     "asked.Asked": asked_of,
+    "for_oneself.is_for_oneself": for_oneself.is_for_oneself,
     "own_words.without_quotations": own_words.without_quotations,
     "decisions.is_group_decision": decisions.is_group_decision,
     "wording.content_terms": wording.content_terms,

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from composer.text.dates.when import read_when
 
 ZONE: Final = ZoneInfo("Europe/Berlin")
@@ -32,14 +30,14 @@ def told(text: str) -> str:
     return f"{found[0].at.astimezone(ZONE):%Y-%m-%d %H:%M}{repeats}"
 
 
-@pytest.mark.parametrize(("text", "right"), CASES)
-def test_a_time_is_read_right_or_asked_about(text: str, right: list[str]) -> None:
-    assert told(text) in right
+def test_each_time_is_read_right_or_asked_about() -> None:
+    read = {text: told(text) for text, _ in CASES}
+    assert {text: read[text] for text, right in CASES if read[text] not in right} == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "right"), [case for case in CASES if case[0].split()[-1] in TO_CALL and "meeting" not in case[0]]
-)
-def test_a_time_that_ends_a_text_is_no_part_of_another_one(text: str, right: list[str]) -> None:
-    time, _, what = text.rpartition(" ")
-    assert told(f"{what} xyz {time}") in (*right, told(text), ASK)
+def test_a_time_that_ends_a_text_is_no_part_of_another_one() -> None:
+    ended = [case for case in CASES if case[0].split()[-1] in TO_CALL and "meeting" not in case[0]]
+    parts = [(text.rpartition(" "), right) for text, right in ended]
+    read = {text: told(f"{text[2]} xyz {text[0]}") for text, _ in parts}
+    assert {text: read[text] for text, right in parts if read[text] not in (*right, told("".join(text)), ASK)} == {}
+    assert len(ended) > len(CASES) / 4

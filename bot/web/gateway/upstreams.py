@@ -43,6 +43,7 @@ class Upstreams:
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str, float], httpx2.AsyncClient] = {}
+        self._tls = httpx2.create_ssl_context()  # now: reading the certificates would hold up the first requests
 
     def client(self, upstream: Upstream) -> httpx2.AsyncClient:
         """The client of an upstream."""
@@ -55,6 +56,7 @@ class Upstreams:
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # one person's would reach the next
                 timeout=httpx2.Timeout(upstream.timeout, connect=min(UPSTREAM_CONNECT_SECONDS, upstream.timeout)),
                 limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
+                verify=self._tls,
                 follow_redirects=False,  # a key goes nowhere but to the server of the settings
             )
         return self._clients[place]

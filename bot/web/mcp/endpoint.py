@@ -1,23 +1,21 @@
 """MCP over HTTP: one address for all clients, without sessions, so that any process may answer any request."""
 
 import asyncio
-import importlib
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Scope, Send
 
 from composer.app import App
 from composer.tasks.signals import end_tasks
 
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from starlette.types import Receive, Scope, Send
-
 
 class McpEndpoint:
-    """Serves MCP requests that were let in. The SDK is loaded at the first one. `close` it at the end."""
+    """Serves MCP requests that were let in. `close` it at the end."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, app: App, make_manager: Callable[[App], StreamableHTTPSessionManager]) -> None:
+        self._app, self._make_manager = app, make_manager
         self._tool_key_seen = False
         self._starting = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
@@ -40,7 +38,7 @@ class McpEndpoint:
                     return True
         return False
 
-    async def serve(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose state says whom it stands for."""
         manager = await self._started()
         await manager.handle_request(scope, receive, send)
@@ -50,18 +48,17 @@ class McpEndpoint:
         if self._running is not None:
             await end_tasks([self._running])
 
-    async def _started(self) -> "StreamableHTTPSessionManager":
+    async def _started(self) -> StreamableHTTPSessionManager:
         async with self._starting:
             if self._manager is None:
-                module = await asyncio.to_thread(importlib.import_module, f"{__package__}.transport")
-                manager, ready = module.manager(self._app), asyncio.Event()
+                manager, ready = self._make_manager(self._app), asyncio.Event()
                 self._running = asyncio.create_task(_run(manager, ready))
                 await ready.wait()
                 self._manager = manager
             return self._manager
 
 
-async def _run(manager: "StreamableHTTPSessionManager", ready: asyncio.Event) -> None:
+async def _run(manager: StreamableHTTPSessionManager, ready: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(manager.run())
         ready.set()

@@ -85,6 +85,7 @@ async def show_project(
             "counts": (await remembered.project_counts(tx, access, now)).get(id, {}),
             "who_reads": readers_of_project(project.slug, isolated=project.isolated),
             "rooms": await tx.projects.rooms(id, joined),
+            "joined": joined,
             "movable": await moves_into(tx, access, id, reading.presence) if project.role.writes else (),
         }
         if chosen == "people":

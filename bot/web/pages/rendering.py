@@ -21,6 +21,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_compact_decimal, format_decimal
 from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.ext import InternationalizationExtension
 from jinja2.runtime import Context
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -209,7 +210,7 @@ def language_of(request: Request) -> Language:
 def _environment() -> Environment:
     env = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
-        extensions=["jinja2.ext.i18n"],
+        extensions=[InternationalizationExtension],
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

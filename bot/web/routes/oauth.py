@@ -103,20 +103,20 @@ async def consent(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
 @router.post(metadata.TOKEN, include_in_schema=False)
 async def token(request: Request, oauth: OAuth) -> Response:
     """Give tokens for a code, or for a refresh token."""
-    return await (await oauth.handlers()).token(request, await _form(request))
+    return await oauth.handlers.token(request, await _form(request))
 
 
 @router.post(metadata.REVOKE, include_in_schema=False)
 async def revoke(request: Request, oauth: OAuth) -> Response:
     """End the sign-in that a token belongs to (RFC 7009)."""
-    return await (await oauth.handlers()).revoke(request, await _form(request))
+    return await oauth.handlers.revoke(request, await _form(request))
 
 
 @router.post(metadata.REGISTER, include_in_schema=False)
 async def register(request: Request, nexus: Nexus, oauth: OAuth) -> Response:
     """Register an app (RFC 7591). Anybody may, so there is a lower limit for each address."""
     await nexus.fair_use.admit(f"register:{address_of(request)}", admin=True)
-    return await (await oauth.handlers()).register(request)
+    return await oauth.handlers.register(request)
 
 
 async def _asked(
@@ -129,7 +129,7 @@ async def _asked(
 ) -> Response:
     """The answer to a request of an app: the page, or what leads back. `sent` is the form of that page, with what the
     person has chosen; None before."""
-    handlers, pages = await oauth.handlers(), plain_pages(request)
+    handlers, pages = oauth.handlers, plain_pages(request)
     found = await handlers.authorize(request, said)
     if isinstance(found, str):
         return pages.page(found, status=400)

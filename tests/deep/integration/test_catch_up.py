@@ -2,15 +2,17 @@
 
 import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from bot.console import schedule
+from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import set_room_private
-from composer.model import Agent, Usage
+from composer.model import Agent, Attachment, Usage
 from composer.people.catch_up import MAX_CATCH_UP_CHARS, REST
 from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, BudgetSettings, Settings
@@ -63,6 +65,14 @@ async def test_whole_days_are_told_by_their_summaries(harness: AppHarness) -> No
     assert "Tuesday, 2026-05-05:\n" in text
     assert "Rotterdam" in text
     assert "zqowl" in text.partition("Besides these days:")[2]
+
+
+async def test_a_first_message_that_is_a_file_is_told_by_its_name(harness: AppHarness) -> None:
+    at, place = harness.workspace(), place_of("general", None, None)
+    sent = incoming(at, place, "bob", "", harness.clock.tick(), id="m1")
+    await harness.app.receive(at, [replace(sent, attachments=(Attachment("plan.txt", "text/plain", "CRANE"),))])
+    await harness.say("bob", CABLE, **GENERAL)
+    assert 'The first of it: bob, Mon 09:01: "plan.txt" (message m1)' in await caught_up(harness)
 
 
 async def test_whoever_never_wrote_there_is_told_of_a_week(harness: AppHarness) -> None:

@@ -185,11 +185,11 @@ async def test_extraction_uses_its_own_model_where_one_is_set(settings: Settings
 
 
 async def test_the_model_sees_neither_replies_nor_memories_of_another_scope(office: Office) -> None:
-    office.server.script.append(extraction_reply([{"text": "alice earns 91 thousand", "sources": [1]}]))
-    await office.post_messages(("alice", "my salary is 91 thousand"), where={"dm": "nexus"})
+    office.server.script.append(extraction_reply([{"text": "alice earns zqninety thousand", "sources": [1]}]))
+    await office.post_messages(("alice", "my salary is zqninety thousand"), where={"dm": "nexus"})
     assert await office.extract() == 1
-    office.server.script.append(extraction_reply([{"text": "the vault code is 4711", "sources": [1]}]))
-    await office.post_messages(("bob", "vault code 4711"), where={"room": "vault"})
+    office.server.script.append(extraction_reply([{"text": "the vault code is zqorchid", "sources": [1]}]))
+    await office.post_messages(("bob", "vault code zqorchid"), where={"room": "vault"})
     assert await office.extract() == 1
     office.server.script.append(extraction_reply([{"text": "lunch is paid from the petty cash", "sources": [1]}]))
     await office.post_messages(("alice", "lunch comes out of petty cash"))
@@ -201,7 +201,7 @@ async def test_the_model_sees_neither_replies_nor_memories_of_another_scope(offi
     [prompts_sent] = office.prompts_sent[before:]
     assert "lunch is paid from the petty cash" in prompts_sent
     assert "what is my salary" in prompts_sent
-    for hidden in ("91", "4711", "guesses", "offline", "RECALL"):
+    for hidden in ("zqninety", "zqorchid", "guesses", "offline", "RECALL"):
         assert hidden not in prompts_sent, hidden
 
 
@@ -263,7 +263,7 @@ async def test_a_message_whose_statements_cannot_be_stored_is_skipped_alone(
 
     def failing(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
         if any("poison" in message.text for message in messages):
-            raise OverflowError("poison secret-4711")
+            raise OverflowError("poison secret-zqorchid")
         return real(statement, messages)
 
     monkeypatch.setattr(extraction, "extracted_memory", failing)
@@ -271,17 +271,17 @@ async def test_a_message_whose_statements_cannot_be_stored_is_skipped_alone(
         extraction_reply([{"text": f"{word} is kept in the {word} box", "kind": "fact", "sources": [1]}])
         for word in map("".join, itertools.permutations("abcd"))
     ]
-    said = [f"{each} is kept in a box" for each in ("one", "two", "three", "poison secret-4711", "five")]
+    said = [f"{each} is kept in a box" for each in ("one", "two", "three", "poison secret-zqorchid", "five")]
     await office.post_messages(*(("alice", text) for text in said))
     with capture_logs() as logs:
         for _ in range(3 * MAX_ATTEMPTS):  # each time the batch fails it is halved, until the message is alone
             await office.extract(24 * 3_600)
     assert await office.waiting() == 0
     without = "".join(prompt for prompt in office.prompts_sent if "poison" not in prompt)
-    assert [text for text in said if text not in without] == ["poison secret-4711 is kept in a box"]
+    assert [text for text in said if text not in without] == ["poison secret-zqorchid is kept in a box"]
     [check] = [each for each in await run_doctor(office.harness.app.settings) if each.name == "skipped messages"]
     assert check.detail.startswith("1 message could not be indexed or extracted from")
-    assert "4711" not in check.detail + str(logs)
+    assert "zqorchid" not in check.detail + str(logs)
 
 
 async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monke
     async def learn_due(tenant: uuid.UUID) -> int:
         tried.append(tenant)
         if tenant == bad and broken:
-            raise RuntimeError("secret-4711")
+            raise RuntimeError("secret-zqorchid")
         return 0
 
     monkeypatch.setattr(office.extractions, "learn_due", learn_due)
@@ -318,7 +318,7 @@ async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monke
         assert [await tries_after(seconds) for seconds in (600, 0)] == [(1, 1), (1, 1)]
         broken = True
         assert [await tries_after(seconds) for seconds in (0, 61)] == [(1, 1), (1, 1)], "the first delay again"
-    assert "4711" not in str(logs)
+    assert "zqorchid" not in str(logs)
 
 
 async def test_a_batch_of_a_dead_worker_is_taken_over_once_and_its_late_answer_is_dropped(office: Office) -> None:
