@@ -1,5 +1,5 @@
 """The excerpts of summaries, and a choice of them without a model: of those that ask or decide something or cover many
-terms; of what one person says of the same, the last. Pure.
+terms. What one person says later about the same goes with what they said before, since it may correct it. Pure.
 
 An excerpt is a whole message, since half of one may say the contrary of it: the list under "What we will not do:", the
 second line of "I never agree that". What one person writes at once is one, too: "We pay all invoices", then "*NOT
@@ -12,6 +12,7 @@ The weights are set by hand.
 
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -34,6 +35,7 @@ MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writ
 CUT: Final = "\u2026"  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
+MAX_RARE: Final = 4  # excerpts that hold a rare word
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -65,7 +67,8 @@ _DECIDES = re.compile(
 class Excerpt:
     """A candidate for a summary, said `at` a time. `order`: the number of its input, and its own in that; `after`: that
     of what was said right before it in its place; `is_last`: nothing was said after it there. `weight` is its own
-    merit, 0 where it tells nothing by itself ("Totally agree", "We are live!")."""
+    merit, 0 where it tells nothing by itself ("Totally agree", "We are live!"). `later`: the orders of what its author
+    said later about the same, and of what they said still later about that. `day`: the weekday that stands above it."""
 
     order: tuple[int, int]
     after: tuple[int, int]
@@ -75,6 +78,8 @@ class Excerpt:
     text: str
     terms: frozenset[str]
     weight: float
+    later: frozenset[tuple[int, int]] = frozenset()
+    day: str = ""
 
 
 def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
@@ -105,11 +110,27 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
             earlier = found.get(after)
             if earlier and (earlier.author, earlier.text.casefold()) == (author, words.casefold()):
                 weight = max(weight, found.pop(after).weight)
-            found[order] = Excerpt(order, after, False, source.at, author, words, own, weight)
+            found[order] = Excerpt(order, after, False, source.at, author, words, own, weight, day=source.day)
         recent.append(frozenset(terms(source.text[:2000])))
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda each: (-each.weight, each.order))[:MAX_EXCERPTS]
-    return [replace(each, is_last=each.order not in followed) for each in sorted(best, key=lambda each: each.order)]
+    ordered = sorted(best, key=lambda each: each.order)
+    later = _later_about_the_same(ordered)
+    return [replace(each, is_last=each.order not in followed, later=later[each.order]) for each in ordered]
+
+
+def _later_about_the_same(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
+    """By each excerpt, what its author says later about the same: what shares a rare word with it, and what shares one
+    with that."""
+    frequency = Counter(term for each in excerpts for term in each.terms)
+    saying: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)  # an author, a rare term
+    later: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
+    for each in reversed(excerpts):
+        rare = [(each.author, term) for term in each.terms if frequency[term] <= MAX_RARE]
+        later[each.order] = frozenset(order for key in rare for said in saying[key] for order in (said, *later[said]))
+        for key in rare:
+            saying[key].append(each.order)
+    return later
 
 
 def _said_at_once(inputs: Iterable[SummaryInput]) -> list[SummaryInput]:
@@ -233,43 +254,54 @@ def extractive_summary(
     tokenizer: Tokenizer,
     scale: Scale = MINILM_SCALE,
 ) -> SummaryText:
-    """Choose excerpts greedily by weight, novelty and length up to `budget` tokens; shown in their original order. Of
-    what one person says of the same, the last is chosen: it may correct what was before.
+    """Choose excerpts greedily by weight, novelty and length up to `budget` tokens; shown in their original order. Each
+    is chosen with what its author said later about the same, or not at all; of what one person says again, the last.
 
     `vectors` has a row for each candidate, and `scale` says what their cosines say; without them they are compared
     by their terms.
     """
+    if not candidates:
+        return SummaryText("", EXTRACTIVE, 0)
     left = float(budget - mark_cost(tokenizer))
     fitting = [shortened(each, int(left), tokenizer) or replace(each, weight=0.0) for each in candidates]
     costs = np.array([line_cost(each, tokenizer) for each in fitting], dtype=np.float64)
     similarity = _similarity(candidates, vectors, scale)
     weights = np.array([each.weight for each in fitting], dtype=np.float64)
     authors = np.array([each.author for each in candidates])
-    later = np.triu(similarity >= DUPLICATE_LIKENESS, k=1) & (authors[:, None] == authors)
-    nearest_chosen, available = np.zeros(len(candidates)), (weights > 0) & ~later.any(axis=1)
-    chosen: list[int] = []
+    repeated = np.triu(similarity >= DUPLICATE_LIKENESS, k=1) & (authors[:, None] == authors)
+    together = np.array(
+        [[other.order == each.order or other.order in each.later for other in fitting] for each in fitting]
+    )
+    nearest_chosen, available = np.zeros(len(candidates)), (weights > 0) & ~repeated.any(axis=1)
+    chosen = np.zeros_like(available)
     while True:
-        available &= costs <= left
+        added = together @ np.where(chosen, 0.0, costs)
+        available &= (added <= left) & ~chosen
         if not available.any():
             break
-        gain = np.where(available, weights * (1 - nearest_chosen) / np.sqrt(costs), -1.0)
+        gain = np.where(available, weights * (1 - nearest_chosen) / np.sqrt(np.maximum(added, 1.0)), -1.0)
         best = int(gain.argmax())
-        chosen.append(best)
-        available[best] = False
-        left -= float(costs[best])
-        nearest_chosen = np.maximum(nearest_chosen, similarity[best])
-    text = in_order(fitting[n] for n in chosen)
+        left -= float(added[best])
+        chosen |= together[best]
+        nearest_chosen = np.maximum(nearest_chosen, similarity[together[best]].max(axis=0))
+    text = in_order(fitting[n] for n in np.flatnonzero(chosen))
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def worth_choosing(candidates: Sequence[Excerpt]) -> list[Excerpt]:
+    """The candidates that have some weight, and what goes with them."""
+    kept = {order for each in candidates if each.weight > 0 for order in (each.order, *each.later)}
+    return [each for each in candidates if each.order in kept]
 
 
 def whole_summary(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokenizer) -> SummaryText | None:
     """All excerpts, where there is room for all of them: what corrects or answers another one is none of much weight.
     None where there is not."""
-    left = budget - mark_cost(tokenizer)
-    if len(candidates) > left or sum(line_cost(each, tokenizer) for each in candidates) > left:
+    if len(candidates) > budget:
         return None
     text = in_order(candidates)
-    return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+    tokens = tokenizer.count(text) if text else 0
+    return SummaryText(text, EXTRACTIVE, tokens) if tokens <= budget else None
 
 
 def mark_cost(tokenizer: Tokenizer) -> int:
@@ -278,18 +310,21 @@ def mark_cost(tokenizer: Tokenizer) -> int:
 
 
 def line_cost(excerpt: Excerpt, tokenizer: Tokenizer) -> int:
-    """The tokens of the line of an excerpt, and of one before it that marks a gap."""
-    return tokenizer.count(attributed_line(excerpt.author, excerpt.text)) + 1 + mark_cost(tokenizer)
+    """The tokens of the line of an excerpt, and of those before it that mark a gap and name its day."""
+    day = tokenizer.count(excerpt.day) + 2 if excerpt.day else 0
+    return tokenizer.count(attributed_line(excerpt.author, excerpt.text)) + 1 + mark_cost(tokenizer) + day
 
 
 def in_order(shown: Iterable[Excerpt]) -> str:
-    """Excerpts as they were said one after another, a line each. A line "…" stands wherever the one above is not what
-    was said right before, or what was said right after is not below."""
+    """Excerpts as they were said one after another, a line each, those of a week below the days. A line "…" stands
+    wherever the one above is not what was said right before, or what was said right after is not below."""
     lines: list[str] = []
     last: Excerpt | None = None
     for each in sorted(shown, key=lambda each: each.order):
         if each.after != (last.order if last else NOTHING_BEFORE):
             lines.append(CUT)
+        if each.day and (last is None or last.day != each.day):
+            lines.append(f"{each.day}:")
         lines.append(attributed_line(each.author, each.text))
         last = each
     if last is not None and not last.is_last:

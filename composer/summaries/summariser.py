@@ -41,6 +41,7 @@ from composer.summaries.extractive import (
     mark_cost,
     shortened,
     whole_summary,
+    worth_choosing,
 )
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -123,7 +124,7 @@ class Summariser:
         not answer, or when its budget is used up."""
         if whole := await in_thread(whole_summary, candidates, budget, tokenizer):
             return whole
-        candidates = [candidate for candidate in candidates if candidate.weight > 0]
+        candidates = worth_choosing(candidates)
         vectors: Vectors | None = None
         try:
             if candidates and by_meaning:
@@ -144,8 +145,8 @@ class Summariser:
         tokenizer: Tokenizer,
         work: Work,
     ) -> tuple[list[Excerpt], str]:
-        """The excerpts that a model chooses, of one that is too long its beginning, and the model that chose the last
-        of them."""
+        """The excerpts that a model chooses, of one that is too long its beginning, each with what its author said
+        later about the same, or not at all; and the model that chose the last of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
         moments = (candidate.at.astimezone(zone) for candidate in candidates)
         lines = [
@@ -156,7 +157,8 @@ class Summariser:
         part_budget = max(budget // len(parts), 1)
         most = part_budget - mark_cost(tokenizer)
         chooser = replace(agent, reply_tokens=max(int(part_budget * REPLY_SHARE), MIN_REPLY_TOKENS))
-        chosen: list[Excerpt] = []
+        chosen: dict[tuple[int, int], Excerpt] = {}
+        by_order = {each.order: each for each in candidates}
         for part in parts:
             request = [
                 ChatMessage("system" if agent.system_role else "user", summary_prompt(part_budget)),
@@ -168,11 +170,14 @@ class Summariser:
             left = most
             for n in named:
                 excerpt = candidates[n] if left < most else shortened(candidates[n], most, tokenizer)
-                if excerpt is not None and (cost := line_cost(excerpt, tokenizer)) <= left:
-                    chosen.append(excerpt)
+                if excerpt is None or excerpt.order in chosen:
+                    continue
+                both = [excerpt, *(by_order[order] for order in excerpt.later if order not in chosen)]
+                if (cost := sum(line_cost(each, tokenizer) for each in both)) <= left:
+                    chosen.update((each.order, each) for each in both)
                     left -= cost
             chosen_by = next((chunk.model for chunk in chunks if chunk.model), chosen_by)
-        return chosen, chosen_by
+        return list(chosen.values()), chosen_by
 
 
 def summary_prompt(budget: int) -> str:

@@ -22,8 +22,8 @@ NOT_OWN: Final = " (quoted or pasted)"  # behind whom a line quotes or pastes
 class SummaryInput:
     """One text to summarise: a message, with what stands in its files, or an earlier summary (then `author` is empty).
     `author` is what stands before its lines: a name, with the number of those who are called alike. `place` tells the
-    threads of a room apart. `after_gap`: what was said there right before it is not among the inputs, or was edited by
-    its author since."""
+    threads of a room apart. `day`: the weekday of an earlier summary, where it matters. `after_gap`: what was said
+    there right before it is not among the inputs, or was edited by its author since."""
 
     author: str
     at: datetime
@@ -31,6 +31,7 @@ class SummaryInput:
     files: tuple[str, ...] = ()
     place: str = ""
     after_gap: bool = False
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)

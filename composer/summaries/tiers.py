@@ -37,8 +37,9 @@ THREAD_STEP: Final = 50  # messages after which an open thread is summarised aga
 THREAD_QUIET_PERIOD: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
 MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
 TIER_SHARE: Final = 0.1  # of the tokens of its sources
-MIN_SUMMARY_TOKENS: Final = 80
-MAX_SUMMARY_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 500}
+MIN_SUMMARY_TOKENS: Final = 150  # which a dozen messages have: a day of so few stands whole
+MAX_SUMMARY_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 400}
+WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MAX_SUMMARY_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -215,7 +216,7 @@ class SummaryTiers:
         tokens = await off_loop(
             chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
         )
-        budget = min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
+        budget = summary_budget(span.tier, tokens)
         account = UsageAccount(tenant, WorkKind.SUMMARY, agent, span.conversation_id, span.user_id)
         written = await self._writer.summarise(inputs, budget, tokenizer, account, agent)
         return NewSummary(
@@ -228,6 +229,13 @@ class SummaryTiers:
             sources=tuple(source.id for source in sources),
             at=now,
         )
+
+
+def summary_budget(tier: str, tokens: int) -> int:
+    """The tokens that a summary of so many tokens may have."""
+    if tier == "week":  # its days are summed up already
+        return MAX_SUMMARY_TOKENS[tier]
+    return min(max(int(tokens * TIER_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[tier])
 
 
 def summary_id(span: Span, sources: Sequence[_Source]) -> uuid.UUID:
@@ -272,13 +280,21 @@ def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
     if span.tier == "week":
         days = await tx.summaries.overlapping(span, "day")
-        return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
+        return [
+            _Source(day.id, "", SummaryInput("", day.starts_at, day.text, day=_weekday(day.starts_at, span)))
+            for day in days
+        ]
     found = await tx.summaries.messages_in(span)
     inputs = summary_inputs([(message, str(conversation)) for message, conversation in found])
     return [
         _Source(message.id, "" if message.edited_at is None else message.edited_at.isoformat(), input)
         for (message, _), input in zip(found, inputs, strict=True)
     ]
+
+
+def _weekday(at: datetime, week: Span) -> str:
+    """The day of a week that begins at a time. Of two days of a year, one has 23 hours, and one 25."""
+    return WEEKDAYS[round((at - week.starts_at) / timedelta(days=1)) % len(WEEKDAYS)]
 
 
 def _parts(

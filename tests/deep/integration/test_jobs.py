@@ -219,6 +219,22 @@ async def test_missed_days_are_summarised_in_order(harness: AppHarness, raw: asy
     assert set(days) == set("012789")
 
 
+async def test_a_day_of_few_messages_stands_whole_and_its_week_says_on_which_day(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    said: dict[int, list[str]] = {}
+    for day in (0, 3):
+        said[day] = [f"Parcel {day}{n} is at the reception." for n in range(5)]
+        for n, text in enumerate(said[day]):
+            for user in ("alice", "bob"):
+                await say(harness, MONDAY + day * DAY + timedelta(minutes=9 * n), text, f"{user}{day}{n}", user)
+    await write(harness, MONDAY + 30 * DAY, "day", "week")
+    lines = {day: [f"{user}: {text}" for text in texts for user in ("alice", "bob")] for day, texts in said.items()}
+    assert await texts(raw) == ["\n".join(each) for each in lines.values()]
+    (week,) = await texts(raw, "week")
+    assert week.splitlines() == ["Monday:", *lines[0], "…", "Thursday:", *lines[3]]
+
+
 async def test_a_late_message_amends_its_day_and_week(harness: AppHarness, raw: asyncpg.Connection) -> None:
     await add_messages(harness)
     tiers = quoting_tiers(harness, Quoting())
