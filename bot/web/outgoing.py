@@ -16,7 +16,7 @@ import httpx2
 from bot.web.oauth.addresses import is_public
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-MAX_ADDRESSES: Final = 4  # of a host, that are tried one after another
+TRIED_ADDRESSES: Final = 4  # of a host, that are tried one after another
 RESOLVED_AT_ONCE: Final = 32
 
 
@@ -35,7 +35,7 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
     return [str(each[4][0]) for each in found]
 
 
-class Outgoing:
+class OutgoingRequests:
     """Sends requests with care. `hosts` are those that need not be public, which the settings name."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Outgoing:
         names: dict[str, Any] = {"sni_hostname": host.strip("[]")}
         query = f"?{place.query}" if place.query else ""
         async with self._client() as client, AsyncExitStack() as opened:
-            for address in (tried := addresses[:MAX_ADDRESSES]):
+            for address in (tried := addresses[:TRIED_ADDRESSES]):
                 name = f"[{address}]" if ":" in address else address
                 target = f"{place.scheme}://{name}:{port}{place.path}{query}"
                 asked = client.stream(method, target, headers=given, content=content, extensions=names)

@@ -8,20 +8,20 @@ from typing import Final
 import httpx2
 import structlog
 
-from bot.web.outgoing import NotPublic, Outgoing
+from bot.web.outgoing import NotPublic, OutgoingRequests
 from composer.app import App
 from composer.errors import Unavailable, for_operator
-from composer.people.webhook_messages import NO_ANSWER, NOT_PUBLIC, DueWebhook
+from composer.people.webhook_messages import NO_PUBLIC_ADDRESS, UNANSWERED, DueWebhook
 from composer.settings import Settings
 from composer.tasks.shares import Places, acting_for
 from composer.tasks.signals import end_tasks
 
 logger = structlog.get_logger()
 
-POLL_SECONDS: Final = 2.0  # between looks at what is to be told: several changes are one message
+LOOK_SECONDS: Final = 2.0  # between looks at what is to be told: several changes are one message
 SEND_SECONDS: Final = 10.0  # for all of a request
-AT_ONCE: Final = 16
-PLACE_SECONDS: Final = 10.0  # that somebody who tries a webhook waits for a place
+SENT_AT_ONCE: Final = 16
+WAITED_SECONDS: Final = 10.0  # that somebody who tries a webhook waits for a place
 AGENT: Final = "Nexus-Webhooks"
 
 
@@ -29,10 +29,10 @@ class WebhookPost:
     """Posts to the addresses of webhooks (composer.people.webhook_messages.Post). What they answer besides the status
     is not read. Whoever sends takes one of the `places`: who has many slow addresses holds up nobody else."""
 
-    def __init__(self, settings: Settings, seconds: float | None = PLACE_SECONDS) -> None:
+    def __init__(self, settings: Settings, seconds: float | None = WAITED_SECONDS) -> None:
         """`seconds` that one waits for a place; None: as long as it takes."""
-        self.places = Places(AT_ONCE, seconds, is_background=True)
-        self._outgoing = Outgoing(SEND_SECONDS, hosts=settings.named_webhook_hosts)
+        self.places = Places(SENT_AT_ONCE, seconds, is_background=True)
+        self._outgoing = OutgoingRequests(SEND_SECONDS, hosts=settings.named_webhook_hosts)
 
     async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> str:
         """Post once."""
@@ -41,13 +41,13 @@ class WebhookPost:
             async with asyncio.timeout(SEND_SECONDS), self._outgoing.stream("POST", url, headers, body) as answer:
                 return str(answer.status_code)
         except NotPublic:
-            return NOT_PUBLIC
+            return NO_PUBLIC_ADDRESS
         except (OSError, TimeoutError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             logger.info("webhook.unanswered", error=type(error).__name__)
-            return NO_ANSWER
+            return UNANSWERED
 
 
-async def run(app: App, every: float = POLL_SECONDS) -> None:
+async def run(app: App, every: float = LOOK_SECONDS) -> None:
     """Send what is due, until cancelled: an address that is slow holds up no other one. `every`: seconds between
     looks."""
     post = WebhookPost(app.settings, None)

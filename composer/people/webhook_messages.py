@@ -27,9 +27,9 @@ from composer.repositories.webhooks import BegunMessage, OffWhy, StoredChange, W
 from composer.text.moments import moment
 from composer.turn.memberships import Memberships
 
-NO_ANSWER: Final = "no answer"
-NOT_PUBLIC: Final = "not public"  # its name leads to an address that is not of the public internet
-GONE: Final = "410"
+UNANSWERED: Final = "no answer"
+NO_PUBLIC_ADDRESS: Final = "not public"  # its name leads to an address that is not of the public internet
+GONE_STATUS: Final = "410"
 FIRST_PAUSE: Final = timedelta(seconds=10)  # after a failure; four times as long after each further one
 LONGEST_PAUSE: Final = timedelta(hours=8)
 GIVEN_UP_AFTER: Final = timedelta(days=3)  # without a success
@@ -57,12 +57,11 @@ WHAT: Final[Mapping[str, str]] = {
     "openid_logins": "logins",
     "webhooks": "webhooks",
 }
-_PLACES: Final = frozenset(
-    {"room", "team", "project", "invites", "member"}
-)  # of namespaces whose id is that of a place
+# Namespaces whose id is that of a place.
+_NAME_PLACES: Final = frozenset({"room", "team", "project", "invites", "member"})
 
 Post = Callable[[str, Mapping[str, str], bytes], Awaitable[str]]
-"""Sends a body with headers to an address: the status that it answers, NO_ANSWER or NOT_PUBLIC."""
+"""Sends a body with headers to an address: the status that it answers, UNANSWERED or NO_PUBLIC_ADDRESS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def told(
 
 def _place(change: Change) -> str | None:
     """The id of the room, team or project that a change is in; None for what is the person's own."""
-    return change.place if change.namespace.partition(":")[0] in _PLACES else None
+    return change.place if change.namespace.partition(":")[0] in _NAME_PLACES else None
 
 
 def message_body(type: str, at: datetime, data: Mapping[str, Any]) -> bytes:
@@ -225,7 +224,7 @@ def pause_after(failures: int) -> timedelta:
 
 def _given_up(message: BegunMessage, result: str | None, now: datetime) -> OffWhy | None:
     """Why nothing more is sent after a failure; None where it is tried again."""
-    if result == GONE:
+    if result == GONE_STATUS:
         return OffWhy.GONE
     since = message.failing_since
     return OffWhy.FAILING if since is not None and now - since >= GIVEN_UP_AFTER else None

@@ -31,7 +31,7 @@ KEY_ENDS: Final = (
 )
 NO_PAGES: Final = "Choose what the webhook is told of."
 IS_OFF: Final = "This webhook is off: switch it on first."
-NO_URL: Final = (
+NO_WEBHOOK_URL: Final = (
     "The address of a webhook begins with https, and has at most 500 visible ASCII characters, and no login and no "
     "fragment."
 )
@@ -53,11 +53,11 @@ def check_url(url: str, hosts: Collection[str]) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise BadInput(NO_URL) from None
+        raise BadInput(NO_WEBHOOK_URL) from None
     plain = len(url) <= MAX_URL_CHARS and url.isascii() and url.isprintable() and not {" ", "\\"} & set(url)
     scheme = parts.scheme == "https" or (parts.scheme == "http" and host in hosts)
     if not plain or not scheme or not host or port == 0 or "@" in parts.netloc or parts.fragment:
-        raise BadInput(NO_URL)
+        raise BadInput(NO_WEBHOOK_URL)
     return url
 
 

@@ -25,7 +25,7 @@ class OffWhy(StrEnum):
 class Webhook:
     """A webhook as it is listed. `pages`: of what it is told, as `WatchedPage`; `place`: of one room, team or project
     alone. `failures`: how often in a row what it was sent was not taken, since `failing_since`. `last_result`: the
-    status that its address answered last, or why there was none (`NO_ANSWER`, `NOT_PUBLIC`)."""
+    status that its address answered last, or why there was none (`UNANSWERED`, `NO_PUBLIC_ADDRESS`)."""
 
     id: uuid.UUID
     user_id: uuid.UUID

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
-from bot.web.outgoing import NotPublic, Outgoing
+from bot.web.outgoing import NotPublic, OutgoingRequests
 
 PUBLIC = "93.184.215.14"
 
@@ -28,7 +28,7 @@ async def asked_for(url: str, *addresses: str, hosts: Sequence[str] = ()) -> lis
         return addresses
 
     transport = Asked()
-    async with Outgoing(1.0, resolve, transport, hosts).stream("POST", url, {}, b"{}") as answer:
+    async with OutgoingRequests(1.0, resolve, transport, hosts).stream("POST", url, {}, b"{}") as answer:
         assert answer.status_code == 204
     return transport.to
 

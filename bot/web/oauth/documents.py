@@ -15,7 +15,7 @@ import structlog
 from cachetools import TLRUCache
 from pydantic_core import from_json
 
-from bot.web.outgoing import Outgoing, Resolve, resolve_host
+from bot.web.outgoing import OutgoingRequests, Resolve, resolve_host
 from composer.errors import BadInput
 from composer.people.credentials.redirects import check_redirect_uri
 from composer.text.cleaning import clean_line
@@ -62,7 +62,7 @@ class ClientDocuments:
 
     def __init__(self, resolve: Resolve = resolve_host, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         """`transport` carries requests to the addresses that were checked."""
-        self._outgoing = Outgoing(DOCUMENT_SECONDS, resolve, transport)
+        self._outgoing = OutgoingRequests(DOCUMENT_SECONDS, resolve, transport)
         self._kept: TLRUCache[str, _Kept] = TLRUCache(
             MAX_DOCUMENTS, lambda _, kept, now: now + kept.seconds, timer=time.monotonic
         )

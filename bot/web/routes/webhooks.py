@@ -90,8 +90,8 @@ class WebhookTried(BaseModel):
     result: str
 
 
-_CHANGED: Final = documented(400, 401, 403, 404, 409, 422)
-_MADE: Final[dict[int | str, dict[str, Any]]] = {
+_OF_ONE: Final = documented(400, 401, 403, 404, 409, 422)
+_NEW_ONE: Final[dict[int | str, dict[str, Any]]] = {
     201: {"description": "The webhook; its secret is shown this once", "model": CreatedWebhook},
     **documented(400, 401, 403, 409, 422),
 }
@@ -110,7 +110,7 @@ async def list_webhooks(call: Calling) -> Response:
     return json_answer({"items": [_values(each) for each in found]})
 
 
-@router.post("", summary="Make a webhook", response_class=Response, status_code=201, responses=_MADE)
+@router.post("", summary="Make a webhook", response_class=Response, status_code=201, responses=_NEW_ONE)
 async def make_webhook(call: Calling, sent: NewWebhookRequest) -> Response:
     """It is told of what the person may see, for as long as they may, by ids and kinds alone. It needs the permissions
     that `/v1/events` needs for its pages, and a key without an end."""
@@ -123,7 +123,7 @@ async def make_webhook(call: Calling, sent: NewWebhookRequest) -> Response:
     "/{id}",
     summary="Switch a webhook on or off",
     response_class=Response,
-    responses={200: {"model": WebhookResponse}, **_CHANGED},
+    responses={200: {"model": WebhookResponse}, **_OF_ONE},
 )
 async def switch_webhook(call: Calling, id: uuid.UUID, sent: WebhookState) -> Response:
     """What changes while it is off is not told later. It needs the permission manage."""
@@ -135,14 +135,14 @@ async def switch_webhook(call: Calling, id: uuid.UUID, sent: WebhookState) -> Re
     return json_answer(_values(found))
 
 
-@router.delete("/{id}", summary="Delete a webhook", status_code=204, responses=_CHANGED)
+@router.delete("/{id}", summary="Delete a webhook", status_code=204, responses=_OF_ONE)
 async def delete_webhook(call: Calling, id: uuid.UUID) -> None:
     """Nothing is sent to it any more. It needs the permission manage."""
     await call.act(lambda tx, access: webhooks.delete_own_webhook(tx, call.principal, access, id))
 
 
 @router.post(
-    "/{id}/test", summary="Try a webhook", response_class=Response, responses={200: {"model": WebhookTried}, **_CHANGED}
+    "/{id}/test", summary="Try a webhook", response_class=Response, responses={200: {"model": WebhookTried}, **_OF_ONE}
 )
 async def try_webhook(call: Calling, nexus: Nexus, id: uuid.UUID) -> Response:
     """Send a message of the type `ping` at once, and wait for its answer, for ten seconds at most. It needs the
