@@ -104,7 +104,6 @@ JUSTIFIED = {
     "Projects.find_member": "who is named among the members of a project that the asker is in",
     "Projects.find_for": "projects that the asker is a member of; all for an admin",
     "Projects.members": "names of a project's members; commands check the role first",
-    "Projects.rooms": "names of rooms that the asker may see; the query takes the asker",
     "Recall.unembedded_items": "for the embedder, which returns numbers",
     "Recall.unindexed_messages": "for the indexer, which files every message with its own access tag",
     "Reembedding.pending": "texts to embed; the result is a vector",
