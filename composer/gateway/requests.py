@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from composer.errors import BadInput
@@ -12,6 +13,7 @@ from composer.gateway.json_text import Edit, Part, add_member, decode, elements,
 from composer.text.cleaning import is_storable
 
 MAX_MODEL_CHARS: Final = 200
+MAX_ITEMS: Final = 20_000  # messages, or items of an input: OpenAI takes 2,048; of each the place is looked up
 USAGE: Final = "include_usage"
 # What is read of a request. A server may read another one of two, and some tell no case of letters apart.
 _READ: Final = ("model", "messages", "input", "stream", "stream_options", "previous_response_id", "conversation")
@@ -36,7 +38,7 @@ class Api(StrEnum):
         return "messages" if self is Api.CHAT else "input"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GatewayRequest:
     """A request with its text. `members` are those of its JSON object; each that Nexus reads is there once at most."""
 
@@ -52,6 +54,12 @@ class GatewayRequest:
         """The value of a member; None where it is not there."""
         found = self.part(name)
         return None if found is None else found.value
+
+    @cached_property
+    def items(self) -> Sequence[Part]:
+        """The messages, or the items of the input, in order; none where the input is one text."""
+        said = self.part(self.api.input_name)
+        return [] if said is None or not isinstance(said.value, list) else elements(self.text, said.start)
 
     @property
     def model(self) -> str:
@@ -88,6 +96,9 @@ def parse_request(api: Api, body: bytes) -> GatewayRequest:
     model = request.value("model")
     if not is_text(model) or not 1 <= len(model) <= MAX_MODEL_CHARS or not is_storable(model):
         raise BadInput("`model` is missing or is not the name of a model: set it to one that GET /v1/models lists.")
+    said = request.value(api.input_name)
+    if api is not Api.EMBEDDINGS and isinstance(said, list) and len(said) > MAX_ITEMS:
+        raise BadInput(f"`{api.input_name}` has {len(said):,} items; the limit is {MAX_ITEMS:,}: send the latest.")
     return request
 
 
@@ -106,12 +117,6 @@ def usage_edits(request: GatewayRequest) -> list[Edit]:
     within = members(request.text, options.start, whole=False)
     given = [Edit(each.start, each.end, "true") for each in within if each.name == USAGE]
     return given or [add_member(request.text, options.start, USAGE, "true", within)]
-
-
-def input_items(request: GatewayRequest) -> list[Part]:
-    """The messages, or the items of the input, in order; none where the input is one text."""
-    said = request.part(request.api.input_name)
-    return [] if said is None or not isinstance(said.value, list) else elements(request.text, said.start)
 
 
 def parse_count(value: object) -> int | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from composer.gateway.json_text import Edit, Part, elements, insert_element, members, to_json
-from composer.gateway.requests import Api, GatewayRequest, input_items, is_text
+from composer.gateway.requests import Api, GatewayRequest, is_text
 from composer.model import MemoryRole
 
 _TEXTS: Final = ("text", "input_text")
@@ -39,7 +39,7 @@ def find_turn(request: GatewayRequest) -> GatewayTurn | None:
     if request.api is Api.RESPONSES and is_text(said.value):
         digest = _digest(request, chained, [request.text[said.start : said.end]])
         return GatewayTurn(0, said.value, True, digest)
-    items = input_items(request)
+    items = request.items
     found = [place for place, item in enumerate(items) if _role(item.value) == "user"]
     if not found:
         return None
@@ -60,7 +60,7 @@ def memory_edits(
     assert said is not None, "there is a turn in it"
     if request.api is Api.RESPONSES:
         return _responses_edits(request, said, turn, standing, recalled, role)
-    items = input_items(request)
+    items = request.items
     lead = next((n for n, item in enumerate(items) if _role(item.value) not in _SYSTEM), len(items))
     edits: list[Edit] = []
     if standing:
@@ -110,7 +110,7 @@ def _responses_edits(
         given = request.text[said.start : said.end]
         shown = [each for each, text in zip(put, (standing, recalled), strict=True) if text]
         return [Edit(said.start, said.end, f'[{",".join(shown)},{{"role":"user","content":{given}}}]')] if shown else []
-    items = input_items(request)
+    items = request.items
     edits = [insert_element(said, items, 0, put[0])] if standing else []
     return edits + ([insert_element(said, items, _before(items, turn.question), put[1])] if recalled else [])
 

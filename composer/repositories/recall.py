@@ -26,6 +26,7 @@ from composer.visibility import Readable
 logger = structlog.get_logger()
 
 MAX_SUMMARIES_OF_A_PERIOD: Final = 7  # of each tier; the days of a week
+ENTRIES_AT_ONCE: Final = 200  # in one statement: some 3 ms of the event loop
 MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
 _VISIBILITIES: Final = {str(visibility): visibility for visibility in Visibility}  # faster than to construct one a row
 _RARITY: Final = 2.2  # of a term, as recall_search counts it: this times a logarithm
@@ -316,7 +317,15 @@ class Recall:
     async def index(
         self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], entries: Sequence[IndexEntry], done: Sequence[uuid.UUID]
     ) -> None:
-        """Store episodes (id, message), add entries to the index, and mark messages as indexed."""
+        """Store episodes (id, message), add entries to the index, and mark messages as indexed. Entries are sent some
+        at a time: long texts have thousands, and others wait while rows are made of them."""
+        for start in range(0, len(entries) - ENTRIES_AT_ONCE, ENTRIES_AT_ONCE):
+            await self._insert([], entries[start : start + ENTRIES_AT_ONCE], [])
+        await self._insert(episodes, entries[-(len(entries) % ENTRIES_AT_ONCE or ENTRIES_AT_ONCE) :], done)
+
+    async def _insert(
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], entries: Sequence[IndexEntry], done: Sequence[uuid.UUID]
+    ) -> None:
         await self._sql.execute(
             "recall_insert",
             ids=[e.id for e in entries],

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from composer.gateway.requests import MAX_ITEMS
 from tests.bench.slow_model import AT_LENGTH, SLOWLY
 
 SOCKETS: Final = 1_100
@@ -160,14 +161,14 @@ async def _searches(me: Person) -> None:
 
 
 async def _bodies(me: Person) -> None:
-    nested = "[" * 190 + "]" * 190
+    nested, line = "[" * 190 + "]" * 190, words(45)
     million = b'{"content": [' + b"1," * 500_000 + b"1]}"
     escaped = b'{"content": "' + b"\\u0301" * 170_000 + b'"}'
     entries = f'{{"format": "nexus-entries", "version": 1, "entries": [{",".join([nested] * 80_000)}]}}'.encode()
     unknown = json.dumps({f"f{n}": n for n in range(4_900)}).encode()
     deep = document(["x"])[:-2] + b', "metadata": {"a": [' + b"{}," * 9_000_000 + b"{}]}}]}"
     messages = json.dumps(
-        {"model": "slow", "messages": [{"role": "user", "content": words(3)} for _ in range(130_000)]}
+        {"model": "slow", "messages": [{"role": "user", "content": f"{n} {line}"} for n in range(MAX_ITEMS)]}
     ).encode()
     sent = cycle(
         [

@@ -1,6 +1,7 @@
 """`nexus run` says that it is running once each platform is connected, ends when one refuses it, and stops in time."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -53,6 +54,7 @@ async def test_running_is_said_once_discord_is_connected_with_the_bot_and_its_ch
     server.gateway.refuse = 2
     async with served(settings, server) as (_, said):
         await until(lambda: said[-1:] and said[-1].startswith("Nexus is running"))
+        assert gc.get_threshold()[0] == serving.OBJECTS_PER_COLLECTION, "what is held is seldom looked through"
     assert said[0] == "Connecting to Discord …"
     assert server.bot.name in said[1]
     assert f"in {guild.name} (#general, 1 private)" in said[1]

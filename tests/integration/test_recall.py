@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import log as ln
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,10 +26,11 @@ from composer.model import (
     room_namespace,
 )
 from composer.ports.clock import EARLIEST
+from composer.ports.database import Statements
 from composer.ports.models import Vectors
 from composer.repositories.database import Transaction
 from composer.repositories.memories import NewMemory
-from composer.repositories.recall import Candidate, IndexEntry, episode_id_of
+from composer.repositories.recall import ENTRIES_AT_ONCE, Candidate, IndexEntry, Recall, episode_id_of
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.text.dates import question_times
 from composer.text.dates.tongues import Told, told_in_english
@@ -336,6 +338,32 @@ async def test_a_question_without_words_and_vector_finds_nothing(receiver: Recei
     world = await World(receiver, uuid.UUID(int=1)).fill([entry(1, vector=unit([1.0] * WIDTH))])
     assert await world.search(room_of(world.tenant)) == []
     assert await world.search(room_of(world.tenant), ["unknown"]) == []
+
+
+class Sending:
+    """Statements that only note what they are given."""
+
+    def __init__(self) -> None:
+        self.sent: list[Mapping[str, Any]] = []
+
+    async def execute(self, _: str, /, **values: Any) -> None:
+        self.sent.append(values)
+
+
+@pytest.mark.parametrize("entries", [0, 1, ENTRIES_AT_ONCE, ENTRIES_AT_ONCE + 1, 3 * ENTRIES_AT_ONCE])
+async def test_entries_of_long_texts_are_sent_some_at_a_time_and_their_messages_marked_with_the_last(
+    entries: int,
+) -> None:
+    """The rows of twenty long messages kept the event loop for 50 ms."""
+    statements, message = Sending(), uuid.UUID(int=5)
+    indexed = [index_entry(entry(number)) for number in range(entries)]
+    await Recall(cast(Statements, statements), None).index([(message, message)], indexed, [message])
+    *first, last = statements.sent
+    assert [id for each in statements.sent for id in each["ids"]] == [each.id for each in indexed]
+    assert {len(each["ids"]) for each in first} <= {ENTRIES_AT_ONCE}
+    assert len(last["ids"]) <= ENTRIES_AT_ONCE
+    assert [each["done"] for each in statements.sent] == [*([] for _ in first), [message]]
+    assert [each["message_ids"] for each in statements.sent] == [*([] for _ in first), [message]]
 
 
 async def test_rows_of_another_tenant_are_not_found_whatever_their_namespace(receiver: Receiver) -> None:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.errors import BadInput
+from composer.gateway import requests, turns
 from composer.gateway.answers import AnswerCopy, UsageFilter
-from composer.gateway.json_text import MAX_VALUES, apply_edits, members
-from composer.gateway.requests import REASONED_TOKENS, REPLY_TOKENS, Api, parse_request, usage_edits
+from composer.gateway.json_text import MAX_VALUES, Part, apply_edits, elements, members
+from composer.gateway.requests import MAX_ITEMS, REASONED_TOKENS, REPLY_TOKENS, Api, parse_request, usage_edits
 from composer.gateway.turns import find_turn, memory_edits
 from composer.model import MemoryRole, Usage
 
@@ -199,6 +200,32 @@ def test_more_values_than_a_process_can_hold_are_refused_before_they_are_read(un
     many = unit * (MAX_VALUES + 1)
     with pytest.raises(BadInput, match="too many values: 400,000 are taken here"):
         parse_request(Api.CHAT, f'{{"model":"m","messages":[{many}0]}}'.encode())
+
+
+@pytest.mark.parametrize("api", list(Api))
+def test_more_messages_than_anybody_sends_are_refused_before_their_places_are_looked_up(api: Api) -> None:
+    """130,000 messages of three words held the interpreter for three seconds."""
+    many = ",".join(['{"role":"user"}'] * MAX_ITEMS)
+    body = f'{{"model":"m","{api.input_name}":[{many}%s]}}'
+    parse_request(api, (body % "").encode())
+    if api is Api.EMBEDDINGS:  # whose texts are looked at together
+        parse_request(api, (body % ",0").encode())
+        return
+    with pytest.raises(BadInput, match=f"`{api.input_name}` has 20,001 items; the limit is 20,000"):
+        parse_request(api, (body % ",0").encode())
+
+
+def test_the_places_of_messages_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = list[int]()
+
+    def counted(text: str, start: int) -> list[Part]:
+        looked_up.append(start)
+        return elements(text, start)
+
+    monkeypatch.setattr(requests, "elements", counted)
+    monkeypatch.setattr(turns, "elements", counted)
+    assert len(with_memory([user("a"), CALL, RESULT, user("b")])) == 6
+    assert len(looked_up) == 1
 
 
 @pytest.mark.parametrize("unit", [",", "[{", '\\",', "\\\\,", "\\u002c,["])

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import httpx2
@@ -29,6 +30,7 @@ from composer.gateway.forms import RequestForms
 from composer.gateway.metering import GatewayCall
 from composer.settings import Upstream
 from composer.tasks.signals import end_tasks
+from composer.text.work import COUNTED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
@@ -120,7 +122,8 @@ class Relay(Response):
                     self._refusal = await _whole(answer)
                 finally:
                     await answer.aclose()
-                if not forms.try_another(answer.status_code, self._refusal):
+                refused = partial(forms.try_another, answer.status_code, self._refusal)
+                if not await off_loop(len(forms.body) // COUNTED_PER_READ, refused):
                     break
                 self._refusal = None
                 answer = await self._post(forms.body)

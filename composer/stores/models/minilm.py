@@ -51,6 +51,9 @@ MAX_COUNTED_CHARS = 1_000  # of a text: about as many as its first 256 tokens ha
 COUNTED_CHARS = 50  # more for each text
 MAX_QUERY_CHARS = 500  # of a single text that goes before all others; a longer one goes with the background
 BACKGROUND_NICENESS = 10  # of the threads that embed in the background
+# After a question, for which half of the cores are left to those who ask: the system lets a thread that steps back end
+# its 3 ms all the same, and a request waits for that at each of its steps, here and in the database.
+ASKED_SECONDS = 5.0
 
 INT8_MAX = 127
 JOINED_PARTS = ("query", "key", "value")  # side by side one matrix: one product takes less time than three
@@ -265,9 +268,10 @@ class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
     The model is loaded on first use, or by `load`. Short single texts, short lists that somebody waits for, and all
-    else run in threads of their own. The system lets other threads go before the last, so nobody's question waits
-    behind an import, or behind long texts that somebody sends. Within each, whoever waits is next by turns, in steps of
-    about the same work, so that nobody's question waits behind all of somebody else's.
+    else run in threads of their own. The system lets other threads go before the last, and these leave half of the
+    cores to those who ask, so nobody's question waits behind an import, or behind long texts that somebody sends.
+    Within each, whoever waits is next by turns, in steps of about the same work, so that nobody's question waits behind
+    all of somebody else's.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
@@ -282,8 +286,10 @@ class MiniLM:
         asked = min(ASKED_THREADS, threads)
         self._asked = ThreadPoolExecutor(asked, thread_name_prefix="minilm-asked")
         self._bulk = ThreadPoolExecutor(threads, thread_name_prefix="minilm-bulk", initializer=_step_back)
-        # Twice as many as threads: one person alone keeps all threads at work, and others wait for a step at most.
-        self._query_turns, self._asked_turns, self._bulk_turns = Places(2), Places(2 * asked), Places(2 * threads)
+        # In the background twice as many as threads: one backlog alone keeps all of them at work, and others wait for a
+        # step at most. Of those for which somebody waits one person keeps half, or their hundred chats had both cores.
+        self._query_turns, self._asked_turns, self._bulk_turns = Places(2), Places(asked), Places(2 * threads)
+        self._beside_turns, self._asked_at = Places(max(1, threads // 2), is_background=True), -math.inf
 
     @property
     def name(self) -> str:
@@ -314,6 +320,9 @@ class MiniLM:
         if not background and chars <= (MAX_QUERY_CHARS if len(texts) == 1 else MAX_ASKED_CHARS):
             short = len(texts) == 1
             threads, turns = (self._queries, self._query_turns) if short else (self._asked, self._asked_turns)
+            self._asked_at = loop.time()
+        elif loop.time() - self._asked_at < ASKED_SECONDS:
+            turns = self._beside_turns
         preparing = self._queries if threads is self._queries else self._preparing
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
 

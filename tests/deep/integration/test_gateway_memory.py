@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, Final
@@ -10,7 +11,9 @@ import httpx2
 import pytest
 
 from composer.entries import teams
+from composer.gateway.forms import RequestForms
 from composer.settings import Settings
+from composer.text.work import COUNTED_PER_READ, MAX_LOOP_CHARS
 from tests.support.api import bearer, key_of
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Fail, Say
@@ -259,6 +262,24 @@ async def test_what_passes_without_memory_does_not_fail_with_it(stage: GatewaySt
     assert (words(told), said) == ([], "0 entries, 0 tokens")
     told, _ = await asked(stage, client, VAULT)
     assert words(told) == ["zqorchid"], "the next one has it"
+
+
+async def test_each_form_of_a_long_request_is_made_beside_the_event_loop(
+    stage: GatewayStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_by, real = list[int](), RequestForms._made
+
+    def made(forms: RequestForms) -> bytes:
+        made_by.append(threading.get_ident())
+        return real(forms)
+
+    monkeypatch.setattr(RequestForms, "_made", made)
+    await stage.hub.write("alice", "the vault is behind the zqorchid")
+    client = await stage.client()
+    stage.upstream.script.append(Fail(400, "this is too long for me"))
+    await asked(stage, client, [{"role": "user", "content": "word " * MAX_LOOP_CHARS * COUNTED_PER_READ}, *VAULT])
+    assert len(made_by) == 2
+    assert threading.get_ident() not in made_by
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user"])

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor, Future
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,31 @@ async def test_what_somebody_waits_for_is_embedded_by_other_threads_than_what_no
     embedder.close()
 
 
+@pytest.mark.parametrize(
+    ("asked", "background", "most"),
+    [("never", True, 4), ("never", False, 8), ("long ago", True, 4), ("now", True, 2), ("now", False, 2)],
+)
+async def test_half_of_the_cores_are_left_to_those_who_ask(
+    monkeypatch: pytest.MonkeyPatch, asked: str, background: bool, most: int
+) -> None:
+    """A thread that steps back ends its turn at the processor all the same, and every request waited for that."""
+    embedder = _Counting(4)
+    if asked != "never":
+        await embedder.embed(["question"])
+        embedder.order.clear()
+    if asked == "long ago":
+        monkeypatch.setattr("composer.stores.models.minilm.ASKED_SECONDS", -1.0)
+    embedder._preparing, embedder._bulk = _AtOnce(), _Never()  # type: ignore[assignment]
+    long = "import " * MAX_COUNTED_CHARS
+    tasks = [await _begun(n, n, embedder.embed([long] * 64), background=background) for n in range(1, 9)]
+    for _ in range(99):
+        await asyncio.sleep(0)
+    assert len(embedder.order) == most, "so many steps are with the threads at once"
+    for each in tasks:
+        each.cancel()
+    embedder.close()
+
+
 async def test_a_question_waits_for_nobodys_flood_of_questions() -> None:
     embedder = _Counting(1)
     flood = [await _begun(1, 1, embedder.embed(["flood"])) for _ in range(300)]
@@ -324,15 +350,37 @@ async def test_what_somebody_has_asked_is_computed_again_for_whoever_asks_the_sa
     embedder.close()
 
 
-async def test_whoever_is_alone_has_all_threads_at_work() -> None:
-    class Meeting(MiniLM):
-        """Each step waits for another one."""
+async def test_a_backlog_that_is_alone_has_all_threads_at_work() -> None:
+    begun, together = count(), threading.Barrier(2)
 
-        def _fill(self, *_: object) -> None:
-            together.wait(60)
+    def met() -> NDArray[np.float32]:
+        together.wait(60)
+        return np.zeros(384, dtype=np.float32)
 
-    embedder, together = Meeting(threads=2), threading.Barrier(2)
-    await (await _begun(1, 1, embedder.embed(["import"] * 64)))
+    class Meeting(_Counting):
+        """The first two steps wait for each other."""
+
+        def _prepare(self, texts: Sequence[str]) -> list[Prepared]:
+            prepared = super()._prepare(texts)
+            return [met, *prepared[1:]] if next(begun) < 2 else prepared
+
+    embedder, long = Meeting(threads=2), "import " * MAX_COUNTED_CHARS
+    await (await _begun(1, 1, embedder.embed([long] * 64), background=True))
+    assert next(begun) > 2
+    embedder.close()
+
+
+async def test_one_person_has_half_of_the_threads_that_others_wait_for_too() -> None:
+    """The answers to a hundred chats of one person, each of short sources, kept both cores from everybody else's."""
+    embedder = _Counting(2)
+    embedder._preparing, embedder._asked = _AtOnce(), _Never()  # type: ignore[assignment]
+    chats = [await _begun(1, 1, embedder.embed(["mine " * 29] * 21)) for _ in range(9)]
+    other = await _begun(2, 2, embedder.embed(["theirs " * 29] * 21))
+    for _ in range(99):
+        await asyncio.sleep(0)
+    assert embedder.order == ["mine", "theirs"]
+    for each in (*chats, other):
+        each.cancel()
     embedder.close()
 
 
