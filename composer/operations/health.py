@@ -83,6 +83,8 @@ class HealthChecks:
         async with self._database.transaction(tenant, "read") as tx:
             found += [await _learning(tx), *await _calls(tx, today), *await _left_behind(tx, now)]
             found.append(await _audit(tx, now))
+            if runs is not None:
+                found.append(_processes(await tx.maintenance.processes()))
         if runs is not None:
             found.append(_backup(self._settings, runs, now))
             warnings = self._settings.warnings
@@ -94,6 +96,11 @@ def _stores(missing_: Sequence[str]) -> HealthLine:
     if missing_:
         return HealthLine("stores", False, "Nexus can't serve as it should: %(what)s", {"what": " ".join(missing_)})
     return HealthLine("stores", True, "both answer")
+
+
+def _processes(living: int) -> HealthLine:
+    one, many = "%(living)s is running", "%(living)s are running"
+    return HealthLine("processes", True, one, {"living": living}, many)
 
 
 def _platforms(connected: Mapping[str, bool]) -> list[HealthLine]:

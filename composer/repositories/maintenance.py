@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.ports.database import Statements
+from composer.ports.process_locks import PROCESS_NUMBERS, RANDOM_BITS
 from composer.repositories.invites import DECLINED_LIFETIME, INVITE_LIFETIME
 
 
@@ -36,6 +37,11 @@ class Maintenance:
         found = await self._sql.fetch_one_as(TenantBacklog, "backlog")
         assert found is not None  # it counts
         return found
+
+    async def processes(self) -> int:
+        """How many processes of Nexus live, on whatever machine: they hold locks of their numbers."""
+        found = await self._sql.fetch_value("processes_count", numbers=PROCESS_NUMBERS, random_bits=RANDOM_BITS)
+        return int(found or 0)
 
     async def expired_memories(self, now: datetime, limit: int) -> list[uuid.UUID]:
         """Expired memories that people or tools wrote."""

@@ -13,3 +13,7 @@ SELECT pg_advisory_lock(:number)
 -- name: tenants_with_open_work
 -- List the tenants that have open turns, or files to be read.
 SELECT * FROM tenants_with_open_work() AS tenant_id
+
+-- name: processes_count
+-- Count the processes that live, by the numbers that they lock: above `random_bits` they are `numbers`.
+SELECT count(*) FROM live_processes() AS number WHERE number >> :random_bits = :numbers

@@ -27,11 +27,13 @@ from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.model import Trust
 from composer.people.credentials.openid import OpenIdAccount, sign_in_by_account
 from composer.people.credentials.sign_in import make_login_link
+from composer.ports.process_locks import process_number
 from composer.repositories.audit import AuditAct
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.operations import Operation
 from composer.settings import AgentSettings, PlanSettings, Settings
 from composer.settings.agents import PERSONA
+from composer.stores.database.process_locks import PostgresProcessLocks
 from composer.usage.plans import Plan
 from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.discord.harness import Model
@@ -356,6 +358,14 @@ async def test_jobs_are_run_by_a_button_and_backups_listed(
         begun = await root.press(f"/admin/jobs/{name}")
         assert begun.headers["location"] == "/admin#jobs"
     await asyncio.gather(*jobs._begun)
+    assert "1 is running" in await root.page("/admin")
+    url = harness.app.settings.database_url
+    assert url is not None
+    other = PostgresProcessLocks(url, process_number())
+    await other.open()
+    await other.take([uuid.uuid4()])
+    assert "2 are running" in await root.page("/admin")
+    await other.close()
     key = bearer(await key_of(harness, "root"))
     found = (await client.get("/v1/admin/jobs", headers=key)).json()["items"]
     states = {each["name"]: each["last"] and each["last"]["state"] for each in found}

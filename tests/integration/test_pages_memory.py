@@ -709,7 +709,7 @@ async def test_a_decision_that_was_found_is_listed_once_and_forgotten_as_a_whole
     assert "decision" in pinned
     await harness.say("bob", text, **ROOM)
     assert len(await listed()) == 1, "what somebody else said is theirs"
-    assert "decisions" in await alice.page(f"/memory/{item['id']}/forget"), "it is said that both go"
+    assert "<span>1 decision</span>" in await alice.page(f"/memory/{item['id']}/forget"), "it is said that both go"
     assert (await alice.press(f"/memory/{item['id']}/forget")).status_code == 200
     assert text not in unescape(await alice.page("/memory"))
     left = (await alice.get(board)).json()["items"]

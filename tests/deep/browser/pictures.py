@@ -125,6 +125,10 @@ def _take(browser: Any, link: str) -> None:
     page.wait_for_selector(".agent .answer")
     page.reload()
     _picture(page, "ask")
+    page.goto(f"{base}/waiting")
+    _picture(page, "waiting")
+    page.click(".waits li:has-text('leave from 7 December') button:has-text('Accept')")
+    page.wait_for_selector("text=Accepted")
     page.goto(f"{base}/memory")
     page.click(".list a:has-text('leave from 7 December')")
     page.wait_for_selector("#detail .memory")
@@ -180,7 +184,7 @@ def _take(browser: Any, link: str) -> None:
     page.wait_for_selector(".place h1")
     page.goto(f"{base}/team")
     _picture(page, "team")
-    for name in ("waiting", "privacy", "rooms"):
+    for name in ("privacy", "rooms"):
         page.goto(f"{base}/{name}")
         _picture(page, name)
     page.set_viewport_size(NARROW)
@@ -205,6 +209,7 @@ def _remember(page: Any, base: str) -> None:
 
 def _picture(page: Any, name: str) -> None:
     page.wait_for_load_state("networkidle")
+    page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=str(PICTURES / f"{name}.png"))
 
 
