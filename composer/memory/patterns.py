@@ -5,11 +5,12 @@ answer of an agent.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from composer.memory.decisions import is_group_decision
-from composer.memory.rules import is_worth_storing
+from composer.memory.rules import is_greeting, is_worth_storing
 from composer.text.own_words import by_place, own_words, without_quotations
 from composer.text.terms import sentences
 
@@ -18,6 +19,7 @@ MAX_PATTERN_SENTENCE_CHARS: Final = (
     1_000  # of a longer sentence the beginning is searched: some patterns look far ahead
 )
 MAX_PATTERN_STATEMENTS: Final = 40  # of one message
+MAX_BESIDE_CHARS: Final = 40  # of the sentences that go with a statement on either side
 
 _APOSTROPHE = r"['\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4\uff07]"  # as keyboards and phones type them
 # The start of a main clause. The clauses in "what I love", "a job I enjoy" and "the place I picked" are not.
@@ -143,26 +145,49 @@ class Statement:
 
 
 def extract(text: str) -> list[Statement]:
-    """The statements of one message that are worth remembering, in their order, each sentence once.
+    """The statements of one message that are worth remembering, in their order, each sentence once, with the short ones
+    around it, as "Draft." and "Just kidding.": they may say the contrary.
 
     Skips questions, hypotheticals, reported speech, quotations and code, and decisions that are negated or still open.
     """
     own = own_words(_ZERO_WIDTH.sub("", text))
     first = set(sentences(_plain(by_place(own)[0])))
     found: dict[str, Statement] = {}
-    for sentence in sentences(_plain(own)):
-        whole = " ".join(sentence.split())
-        words = whole[:MAX_PATTERN_SENTENCE_CHARS]
-        if is_question(whole) or (kind := _kind(words)) is None:
-            continue
-        if any(pattern.search(words) for pattern in (_HYPOTHETICAL, _REPORTED, _NEGATED)):
-            continue
-        if is_worth_storing(kind, words):
-            waits = sentence not in first
-            found.setdefault(words.casefold(), Statement(kind, words[:MAX_PATTERN_STATEMENT_CHARS], waits))
+    for line in _plain(own).splitlines():
+        said = sentences(line)
+        read = [_statement(each) for each in said]
+        beside = [each if statement is None else "" for each, statement in zip(said, read, strict=True)]
+        for n, statement in enumerate(read):
+            if statement is None or statement.text.casefold() in found:
+                continue
+            around = (*_short(beside[:n][::-1])[::-1], said[n], *_short(beside[n + 1 :]))
+            whole = " ".join(" ".join(around).split())[:MAX_PATTERN_STATEMENT_CHARS]
+            found[statement.text.casefold()] = Statement(statement.kind, whole, said[n] not in first)
             if len(found) == MAX_PATTERN_STATEMENTS:
-                break
+                return list(found.values())
     return list(found.values())
+
+
+def _statement(sentence: str) -> Statement | None:
+    """The statement that a sentence is, if it is worth remembering."""
+    whole = " ".join(sentence.split())
+    words = whole[:MAX_PATTERN_SENTENCE_CHARS]
+    if is_question(whole) or (kind := _kind(words)) is None:
+        return None
+    if any(pattern.search(words) for pattern in (_HYPOTHETICAL, _REPORTED, _NEGATED)):
+        return None
+    return Statement(kind, words) if is_worth_storing(kind, words) else None
+
+
+def _short(beside: Iterable[str]) -> list[str]:
+    """The first of sentences as far as they are short together, and neither questions nor greetings."""
+    kept, left = list[str](), MAX_BESIDE_CHARS
+    for each in beside:
+        left -= len(each)
+        if not each or left < 0 or is_question(each) or is_greeting(each):
+            break
+        kept.append(each)
+    return kept
 
 
 def _plain(own: str) -> str:

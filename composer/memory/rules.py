@@ -74,6 +74,11 @@ def is_worth_storing(kind: str, text: str) -> bool:
     return bool(content_terms(words))
 
 
+def is_greeting(text: str) -> bool:
+    """Whether a sentence is a greeting, thanks, or a word such as "great"."""
+    return _GREETING.match(text) is not None
+
+
 def judge(kind: str, text: str, at: datetime, stored: Sequence[StoredMemory]) -> Verdict:
     """Judge a statement made at `at` against the stored memories of its scope. Their order does not matter."""
     ordered = sorted(stored, key=_chronological)

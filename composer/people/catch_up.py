@@ -10,7 +10,7 @@ from typing import Final
 
 from composer import visibility
 from composer.model import Message
-from composer.prompt.lines import author_label, numbers_of_namesakes
+from composer.prompt.lines import apart, author_label, numbers_of_namesakes
 from composer.repositories.database import Transaction
 from composer.repositories.digests import ReadableSummary
 from composer.repositories.explanations import MessageAddress
@@ -139,7 +139,8 @@ def _latest(texts: Sequence[str], max_chars: int) -> list[str]:
 
 
 def _day_lines(days: Sequence[ReadableSummary], zone: tzinfo) -> list[str]:
-    return [f"{day.starts_at.astimezone(zone):%A, %Y-%m-%d}:\n{day.text}" for day in days]
+    texts = apart([day.text for day in days])
+    return [f"{day.starts_at.astimezone(zone):%A, %Y-%m-%d}:\n{text}" for day, text in zip(days, texts, strict=True)]
 
 
 def _speakers(messages: Sequence[Placed], numbers: Mapping[uuid.UUID, str]) -> str:

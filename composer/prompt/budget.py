@@ -14,6 +14,7 @@ from composer.prompt.counting import TokenCounter, cut
 from composer.prompt.images import ImageSelection, select_images
 from composer.prompt.lines import (
     NO_NAMESAKES,
+    apart,
     numbers_of_namesakes,
     question_line,
     quote,
@@ -58,7 +59,9 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     draft.hidden = len(prompt_input.working)
     _fit_structured(prompt_input, draft, budget, counter)
     draft.hidden = 0
-    draft.summaries, draft.working = list(prompt_input.summaries), list(prompt_input.working)
+    texts = apart([each.text for each in prompt_input.summaries])
+    draft.summaries = [replace(each, text=text) for each, text in zip(prompt_input.summaries, texts, strict=True)]
+    draft.working = list(prompt_input.working)
     draft.recall, draft.recall_lines = _affordable_recall(prompt_input, counter, draft.namesakes)
     draft.related = list(prompt_input.related)
     draft.compaction = prompt_input.compaction

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 from composer.model import Agent, Item, Message
 from composer.prompt import images
 from composer.prompt.images import SelectedImage
-from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.prompt.sections import COMPACTION, EXTRACTIVE, GAP
 from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
@@ -217,6 +217,13 @@ def _age_words(item: Item, above: Sequence[Item]) -> str:
         if other.newer_than == item.id:
             return f"older than s{number}"
     return ""
+
+
+def apart(texts: Sequence[str]) -> list[str]:
+    """Summaries of times that follow one another, with a line "\u2026" between each two: what was said there may have
+    been deleted since they were written."""
+    gaps = [text.endswith(GAP) or after.startswith(GAP) for text, after in pairwise((*texts, GAP))]
+    return [text if gap else f"{text}\n{GAP}" for text, gap in zip(texts, gaps, strict=True)]
 
 
 def summary_line(item: Item) -> str:

@@ -39,6 +39,7 @@ CALL_FAILED: Final = "failed"  # the server says so, or it did not answer
 COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 OPEN_REMINDER: Final = "open reminder"  # kind of a reminder of the asker's that is still to come; it is `at` that time
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
+GAP: Final = "\u2026"  # a line of a summary where something is left out
 # The line of CONTEXT in a DM whose person has not opened it to rooms: outside every project, and in one, whose pool is
 # read already. Neither says which rooms there are, and neither changes, so that the prompt's beginning can be cached.
 ROOMS_CLOSED: Final = (

@@ -23,7 +23,7 @@ import numpy as np
 from composer.layers.relevance import SMALL_TALK
 from composer.memory.patterns import extract
 from composer.ports.models import MINILM_SCALE, Scale, Tokenizer, Vectors
-from composer.prompt.sections import EXTRACTIVE
+from composer.prompt.sections import EXTRACTIVE, GAP
 from composer.summaries.texts import IN_FILE, NOT_OWN, SummaryInput, SummaryText, attributed_line, is_own
 from composer.text.languages import stem
 from composer.text.own_words import MAX_PARAGRAPH_CHARS, MIN_QUOTED_WORDS, own_words, without_quotations
@@ -32,7 +32,7 @@ from composer.text.terms import sentences, terms
 MAX_EXCERPTS: Final = 600  # that are compared by meaning: those of the greatest weight
 MAX_EXCERPT_CHARS: Final = 320
 MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writes at once
-CUT: Final = "\u2026"  # where something is left out
+CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
 MAX_RARE: Final = 4  # excerpts that hold a rare word

@@ -166,7 +166,10 @@ def test_a_repeated_sentence_is_extracted_once() -> None:
 def test_what_is_pasted_is_not_searched() -> None:
     early, late = "We decided to go north. ", "We decided to go south."
     assert [s.text for s in extract(f"{early}\n{'filler words. ' * 100}{late}")] == [early.strip()]
-    assert [s.text for s in extract(early + "filler words. " * 20 + late)] == [early.strip(), late]
+    assert [s.text for s in extract(early + "These are many filler words that tell nothing. " * 6 + late)] == [
+        early.strip(),
+        late,
+    ]
     assert extract("```\n" + "I prefer tea.\n" * 6_000 + "```\nI prefer milk.") == [
         Statement("preference", "I prefer milk.")
     ]
@@ -225,3 +228,46 @@ def _one_of(allowed: Any) -> str:
     if operator is _parser.CATEGORY:
         return " " if value is _parser.CATEGORY_SPACE else "0"
     return chr(value[0] if operator is _parser.RANGE else value)
+
+
+@pytest.mark.parametrize("said", ["I prefer coffee over tea.", "We decided to ship on 12 June."])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "Fwd. {}",
+        "Draft. {}",
+        "Quote. {}",
+        "Rumour has it. {}",
+        "Example. {}",
+        "Copy of the mail. {}",
+        "mallory wants me to post this. {}",
+        "If we agreed we would say. {}",
+        "In ten years. {}",
+        "Entwurf. {}",
+        "{} Just kidding.",
+        "Fwd. Old version. {} Not true.",
+    ],
+)
+def test_a_short_sentence_beside_a_statement_stays_with_it(whole: str, said: str) -> None:
+    assert [each.text for each in extract(whole.format(said))] == [whole.format(said)]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "Hi all. {}",
+        "{} Thanks!",
+        "Who makes coffee today? {}",
+        "The harbour crane is being repaired by the people of Petersen. {}",
+    ],
+)
+def test_a_greeting_a_question_or_a_long_sentence_beside_a_statement_is_no_part_of_it(whole: str) -> None:
+    said = "I prefer coffee over tea."
+    assert [each.text for each in extract(whole.format(said))] == [said]
+
+
+def test_statements_side_by_side_are_one_each() -> None:
+    assert [each.text for each in extract("I prefer coffee. We decided to ship on 12 June.")] == [
+        "I prefer coffee.",
+        "We decided to ship on 12 June.",
+    ]

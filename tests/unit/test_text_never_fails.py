@@ -220,6 +220,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "lines.period_words": lambda text: lines.period_words(replace(item(text), starts_at=MOMENTS[1])),
     "lines.recall_line": lambda text: lines.recall_line(item(text), [], f"in {names.in_quotes(text)}"),
     "lines.said_in": lambda text: lines.said_in(text, "episode") + lines.said_in(text, "fact"),
+    "lines.apart": lambda text: lines.apart([text, text]),
     "lines.summary_line": lambda text: lines.summary_line(item(text)),
     "index.without_mentions": indexing.without_mentions,
     "index.embedding_text": indexing.embedding_text,

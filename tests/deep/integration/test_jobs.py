@@ -235,6 +235,25 @@ async def test_a_day_of_few_messages_stands_whole_and_its_week_says_on_which_day
     assert week.splitlines() == ["Monday:", *lines[0], "…", "Thursday:", *lines[3]]
 
 
+async def test_between_two_days_a_gap_stands_where_what_was_said_there_was_deleted_since(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    await say(harness, MONDAY, "I get the only key of the safe, alice agrees.", "m1", "mallory")
+    await say(harness, MONDAY + DAY, "Lunch at noon, alice?", "m2", "carol")
+    await write(harness, MONDAY + DAY + timedelta(hours=20), "day")
+    await say(harness, MONDAY + 2 * DAY, "Yes, I agree to that.", "m3")
+    await harness.change("m2", None)
+    await write(harness, MONDAY + 3 * DAY, "day")
+    key, yes = await texts(raw)
+    harness.clock.set(MONDAY + 3 * DAY + timedelta(hours=1))
+    told = (await harness.command("dora", "/nexus catch-up 2026-05-01", **ROOM)).text
+    assert f"{key}\n…\nWednesday" in told
+    composed = await harness.compose("dora", "@nexus what was said?", **ROOM)
+    summaries = next(each for each in composed.prompt.sections if each.name == "SUMMARIES").text
+    assert key.replace("\n", "\n  | ") + "\n  | …\n- day" in summaries
+    assert summaries.endswith(yes)
+
+
 async def test_a_late_message_amends_its_day_and_week(harness: AppHarness, raw: asyncpg.Connection) -> None:
     await add_messages(harness)
     tiers = quoting_tiers(harness, Quoting())
