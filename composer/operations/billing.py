@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from composer.errors import BadInput, Conflict, Misconfigured, Unavailable, for_operator
+from composer.errors import BadInput, Conflict, Misconfigured, Unavailable
 from composer.ingest.chosen_settings import PLAN_NAME
 from composer.ingest.tenants import TenantDirectory
 from composer.operations.changing_settings import OF_PLAN, changeable
@@ -80,8 +80,8 @@ class Billing:
             raise Conflict(HAS_IT)
         try:
             return await self._stripe.change(found.id, held, price)
-        except Misconfigured as error:  # also where it is to end first: the page for everything says so
-            logger.warning("billing.change_refused", tenant=str(tenant), plan=plan, reason=for_operator(error))
+        except Misconfigured:  # also where it is to end first: the page for everything says so
+            logger.warning("billing.change_refused", tenant=str(tenant), plan=plan)
             return await self._stripe.portal(found.id)
 
     async def portal(self, tenant: uuid.UUID) -> str:

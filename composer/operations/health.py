@@ -63,8 +63,8 @@ class HealthChecks:
 
     async def looks_after_installation(self, tenant: uuid.UUID) -> bool:
         """Whether the admins of a tenant may see what concerns all tenants of the installation, such as jobs and
-        backups: those of the only tenant, and those of the tenant of NEXUS_OWNER."""
-        if [each for each, _ in await self._database.tenants()] == [tenant]:
+        backups: those of the only tenant, unless that is who pays, and those of the tenant of NEXUS_OWNER."""
+        if self._settings.billing is None and [each for each, _ in await self._database.tenants()] == [tenant]:
             return True
         if self._settings.owner is None:
             return False

@@ -393,10 +393,26 @@ async def test_what_an_operator_chose_stays_until_something_else_is_paid(office:
     unknown = {"plan": {"name": "none such"}}
     refused = await office.client.patch("/v1/admin/settings", json=unknown, headers=office.headers)
     assert refused.status_code == 422
-    await make_admin(office.harness, "boss", "umbrella")
-    office.app.directory.workspace("console", "umbrella")
-    refused = await office.client.patch("/v1/admin/settings", json={"plan": {"name": "firm"}}, headers=office.headers)
+    boss = await make_admin(office.harness, "boss", "umbrella")
+    refused = await office.client.patch("/v1/admin/settings", json={"plan": {"name": "firm"}}, headers=boss)
     assert refused.status_code == 403, "in an installation of several it costs whoever looks after it"
+
+
+async def test_the_only_organisation_gives_itself_no_plan_that_is_sold(settings: Settings) -> None:
+    async with open_stripe(datetime(2026, 5, 4, 9, tzinfo=UTC)) as stripe:
+        sold = selling(settings, stripe).model_copy(update={"owner": None})
+        async with (
+            open_harness(sold) as harness,
+            served_at(web_app(harness.app, Metrics([]), {}, None)) as url,
+            httpx2.AsyncClient(base_url=url, timeout=60) as client,
+        ):
+            headers = await make_admin(harness, "root")
+            for chosen in ({"name": "firm"}, {"writes": "unlimited"}):
+                refused = await client.patch("/v1/admin/settings", json={"plan": chosen}, headers=headers)
+                assert refused.status_code == 403, chosen
+            assert (
+                await client.post("/v1/billing/checkout", json={"plan": "firm"}, headers=headers)
+            ).status_code == 200
 
 
 async def test_a_lost_event_is_made_up_for_by_the_daily_job(office: Office) -> None:

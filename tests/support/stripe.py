@@ -34,9 +34,10 @@ Thing = dict[str, Any]
 
 
 def charged_by(stripe: "FakeStripe", plans: Mapping[str, PlanSettings] = PLANS) -> dict[str, Any]:
-    """The settings of an installation that sells plans there."""
+    """The settings of an installation that sells plans there, and that the admins of acme look after."""
     return {
         "plans": dict(plans),
+        "owner": "acme/root",
         "billing": BillingSettings(provider="stripe", url=ServerUrl(stripe.url)),
         "stripe_secret_key": SecretStr(SECRET_KEY),
         "stripe_webhook_secret": SecretStr(WEBHOOK_SECRET),
