@@ -35,7 +35,7 @@ class Where(StrEnum):
 _ID: Final = parameters.word(
     "id",
     f"the beginning of its id; leave it out to list what is yours, with ids ({PREFIX} share)",
-    lambda given: given.lower().replace("-", ""),
+    parameters.item_id,
     required=False,
 )
 _WHERE: Final = parameters.choice(

@@ -62,7 +62,10 @@ class OutgoingRequests:
         host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
         if place.scheme != "https" and host not in self._hosts:  # which the settings name no more
             raise NotPublic("not by https")
-        addresses = await self._resolve(host, port)
+        try:
+            addresses = await self._resolve(host, port)
+        except OSError as error:  # told alike: nobody learns which names there are inside the network
+            raise NotPublic("not a name of the public internet") from error
         if not addresses or (host not in self._hosts and not all(map(is_public, addresses))):
             raise NotPublic("not an address of the public internet")
         given = {"Host": place.netloc, "Accept-Encoding": "identity", **headers}

@@ -63,6 +63,12 @@ async def test_an_earlier_answer_is_explained_without_what_was_taken_back(harnes
     assert "what of the heron" in prompt.text
 
 
+async def test_what_is_no_id_is_refused(harness: AppHarness) -> None:
+    for word in ("heron", "xyz", "0123"):
+        with pytest.raises(BadInput, match=f"'{word}' is no id of an item"):
+            await said(harness, "alice", f"share {word} here", **ROOM)
+
+
 async def test_a_memory_that_was_extracted_keeps_its_lineage(harness: AppHarness) -> None:
     await harness.say("alice", "I prefer the heron.", id="told", **ROOM)
     id = await id_of(harness, "alice", "heron")

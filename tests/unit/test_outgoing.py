@@ -71,3 +71,12 @@ async def test_only_to_a_named_host_it_goes_without_https_and_to_any_address() -
     with pytest.raises(NotPublic):
         await asked_for("http://hook.example/x", PUBLIC, hosts=["n8n"])
     assert await asked_for("http://n8n:5678/x", "10.0.0.7", hosts=["n8n"]) == [("http://10.0.0.7:5678/x", "n8n:5678")]
+
+
+async def test_a_name_that_there_is_not_is_told_like_one_that_is_not_public() -> None:
+    async def unknown(host: str, port: int) -> Sequence[str]:
+        raise OSError("Name or service not known")
+
+    with pytest.raises(NotPublic):
+        async with OutgoingRequests(1.0, unknown, Asked()).stream("POST", "https://hook.internal/x", {}, b"{}"):
+            pass
