@@ -166,7 +166,7 @@ ASKED_ELSEWHERE: Final = {
     # Of one conversation, whose namespace is asked for before; in it, whoever reads one message reads all.
     "messages.latest": "tests/deep/property/test_non_interference.py",
     "messages.opening": "tests/integration/test_follow_ups.py",
-    "quarantine.count": "tests/integration/test_pages_waiting.py",
+    "quarantine.count": "tests/deep/integration/test_pages_waiting.py",
     # Who is known does not change with every row.
     "recall.people": "tests/deep/integration/test_plain_questions.py",
     "sessions.of_project": "tests/integration/test_project_sessions.py",

@@ -152,12 +152,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "A *project* is a group": (f"{RULES}::test_a_room_in_a_project_reads_the_pool_whatever_the_role_of_the_asker",),
     "Anyone can make one and invite others": (
-        "integration/test_project_invitations.py::test_nothing_of_the_invited_changes_until_they_accept",
+        "deep/integration/test_project_invitations.py::test_nothing_of_the_invited_changes_until_they_accept",
         "integration/test_project_routes.py::test_who_makes_a_project_is_its_admin_there_and_in_the_chat",
         "integration/test_commands.py::test_a_role_limits_what_a_member_may_do_in_a_project",
     ),
     "Anyone may leave.": (
-        "integration/test_project_invitations.py::test_everybody_leaves_also_who_was_left_as_the_only_admin_of_an_isolated_project",
+        "deep/integration/test_project_invitations.py::test_everybody_leaves_also_who_was_left_as_the_only_admin_of_an_isolated_project",
     ),
     "What others stored is never": (
         "integration/test_gateway_of_others.py::test_what_others_wrote_is_never_in_a_system_message_and_says_whose_and_where_it_is",
@@ -305,8 +305,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "a **turn** is queued": ("integration/test_receive.py::test_one_turn_is_queued_for_each_addressed_agent",),
     "a reminder or a digest": (
-        "integration/test_reminders.py::test_a_reminder_for_oneself_is_posted_once_and_only_in_the_dm",
-        "integration/test_digests.py::test_the_day_before_is_posted_once_at_its_hour",
+        "deep/integration/test_reminders.py::test_a_reminder_for_oneself_is_posted_once_and_only_in_the_dm",
+        "deep/integration/test_digests.py::test_the_day_before_is_posted_once_at_its_hour",
     ),
     "run in order, others side by side": (
         "unit/test_worker.py::test_one_persons_turns_stay_in_order_whatever_fails_in_between",

@@ -9,8 +9,8 @@ import pytest
 
 from composer.settings import Settings, TenantSettings
 from tests.deep.browser.conftest import SIZES, Window, Windows
+from tests.deep.integration.test_pages_import import make_admin
 from tests.deep.integration.test_uploads import export, messages
-from tests.integration.test_pages_import import make_admin
 from tests.support.exports import ALICE, BOB, CAROL, TEAM, slack_said
 from tests.support.harness import AppHarness, open_harness
 

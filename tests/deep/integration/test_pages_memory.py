@@ -19,8 +19,8 @@ from composer.people.projection import in_two_dimensions
 from composer.settings import Settings
 from composer.stores.database.statements import PostgresStatements
 from composer.visibility import Grants
+from tests.deep.integration.test_pages_waiting import project, proposed
 from tests.integration.test_api_sessions import fetch
-from tests.integration.test_pages_waiting import project, proposed
 from tests.integration.test_teams import team_of
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.entries import OF_TOOL, Hub

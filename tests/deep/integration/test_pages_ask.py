@@ -14,7 +14,7 @@ from bot.web.metrics import Metrics
 from bot.web.pages import ask
 from composer.settings import AgentSettings, Settings
 from composer.turn.drafting import STOPPED
-from tests.integration.test_pages_team import joined, shared, team_of
+from tests.deep.integration.test_pages_team import joined, shared, team_of
 from tests.support.api import bearer, cookie_of, key_of
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
