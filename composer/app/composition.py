@@ -1,6 +1,7 @@
 """The parts of a running Nexus, each built from those before it. composer/app.py puts them together."""
 
 import asyncio
+import secrets
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -23,7 +24,7 @@ from composer.ports.clock import Clock
 from composer.ports.documents import DocumentReader
 from composer.ports.models import ChatModel, Embedder, Tokenizer, ToolModel
 from composer.ports.observer import Observer
-from composer.ports.process_locks import process_number
+from composer.ports.process_locks import PROCESS_NUMBERS, RANDOM_BITS
 from composer.repositories.audit import AuditSigner
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.gateway_exchanges import ExchangeOwner
@@ -128,7 +129,7 @@ async def open_foundation(
     stack.push_async_callback(database.close)
     cache = RedisWorkingCache(addresses.redis)
     stack.push_async_callback(cache.close)
-    locks = PostgresProcessLocks(database_url, process_number())
+    locks = PostgresProcessLocks(database_url, PROCESS_NUMBERS << RANDOM_BITS | secrets.randbits(RANDOM_BITS))
     stack.push_async_callback(locks.close)
     await loading
     if embedder is None:

@@ -68,7 +68,7 @@ async def import_entries(
     require_few(len(items))
     chars = sum(len(item.sent["content"]) for item in items)
     values = await off_loop(chars // CLEANED_PER_READ, lambda: check_document(items, now))
-    quota = await entry_quota(tx, writer.plan)
+    quota = await entry_quota(tx, writer.plan, adds=not dry_run)
     planned = await plan_import(tx, access, items, values, writer, now)
     quota.require_capacity(sum(map(is_added, planned)))
     if dry_run:

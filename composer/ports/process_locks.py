@@ -1,17 +1,11 @@
 """Locks that are released when their process ends, however it ends."""
 
-import secrets
 import uuid
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 RANDOM_BITS: Final = 47  # of the number of a process
 PROCESS_NUMBERS: Final = 0x4E58  # the 15 bits above these, by which processes are counted
-
-
-def process_number() -> int:
-    """A number for a process, which no other one has."""
-    return PROCESS_NUMBERS << RANDOM_BITS | secrets.randbits(RANDOM_BITS)
 
 
 class ProcessLocks(Protocol):

@@ -187,6 +187,21 @@ async def test_there_are_as_many_entries_as_the_plan_is_for_and_no_more(office: 
         assert (await client.get("/v1/entries", headers=alice)).json()["items"] == []
 
 
+async def test_a_long_import_is_stored_where_the_plan_has_room_for_all_of_it_and_else_nothing(office: Open) -> None:
+    async with office(entries=601) as (harness, client):
+        alice = bearer(await key_of(harness, "alice"))
+        entries = [{"content": f"n{n}"} for n in range(602)]  # more than one portion
+
+        async def brought(count: int) -> httpx2.Response:
+            document = {"format": "nexus-entries", "version": 1, "entries": entries[:count]}
+            return await client.post("/v1/entries/import", json=document, headers=alice)
+
+        refused = await brought(602)
+        assert (refused.status_code, "no room for 602 more entries" in refused.json()["detail"]) == (402, True)
+        assert (await client.get("/v1/entries", headers=alice)).json()["items"] == []
+        assert (await brought(601)).status_code == 200
+
+
 async def test_an_import_counts_as_many_writes_as_it_stores_or_none(office: Open) -> None:
     async with office(writes=3) as (harness, client):
         alice = bearer(await key_of(harness, "alice"))

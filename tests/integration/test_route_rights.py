@@ -300,7 +300,7 @@ async def test_what_is_anothers_looks_like_nothing_to_everybody_else(
     for (method, path), route in ROUTES.items():
         for name, key in others.items():
             if route.of is None or route.who in (SIGNED_IN, ADMINS) or (route.who == PEOPLE and "tool" in name):
-                continue  # what admins ask for is shown to none of the others (tests/deep/integration/test_pages_admin.py)
+                continue  # what admins ask for is shown to none of the others (deep/integration/test_pages_admin.py)
             await _ask(client, method, path, route, unknown, bearer(key))  # what is read once in a while is read now
             statements.clear()
             nothing = await _ask(client, method, path, route, unknown, bearer(key))

@@ -31,7 +31,7 @@ from tests.support.harness import AppHarness, open_harness
 from tests.support.program import Program
 
 ALICE, BOB = "alice", "bob"
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 
 
 @pytest.fixture

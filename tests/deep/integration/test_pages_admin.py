@@ -27,7 +27,7 @@ from composer.ingest.tenants import TenantDirectory, configured_agent
 from composer.model import Trust
 from composer.people.credentials.openid import OpenIdAccount, sign_in_by_account
 from composer.people.credentials.sign_in import make_login_link
-from composer.ports.process_locks import process_number
+from composer.ports.process_locks import PROCESS_NUMBERS, RANDOM_BITS
 from composer.repositories.audit import AuditAct
 from composer.repositories.openid_logins import LoginEntry
 from composer.repositories.operations import Operation
@@ -361,7 +361,7 @@ async def test_jobs_are_run_by_a_button_and_backups_listed(
     assert "1 is running" in await root.page("/admin")
     url = harness.app.settings.database_url
     assert url is not None
-    other = PostgresProcessLocks(url, process_number())
+    other = PostgresProcessLocks(url, PROCESS_NUMBERS << RANDOM_BITS)
     await other.open()
     await other.take([uuid.uuid4()])
     assert "2 are running" in await root.page("/admin")
