@@ -20,7 +20,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory, StoredMemory
 from composer.text.masking import mask
-from composer.text.terms import terms
+from composer.text.terms import sentences, terms
 from composer.text.work import off_loop
 from composer.visibility import AccessTag
 
@@ -48,10 +48,15 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
         stored += await scope.consolidate(statements)
         decisions += scope.became_decisions
     decisions += [memory for memory, _ in stored if memory.kind == "decision"]
-    proposed = [proposed_landmark(memory) for memory in decisions if is_group_decision(memory.text)]
+    proposed = [proposed_landmark(memory) for memory in decisions if _tells_decision(memory.text)]
     if proposed:
         await tx.landmarks.add(await _not_settled(tx, proposed))
     return stored
+
+
+def _tells_decision(text: str) -> bool:
+    """Whether a memory, or a sentence of it, says what a group has decided: short ones around it are shown with it."""
+    return is_group_decision(text) or any(map(is_group_decision, sentences(text)))
 
 
 async def _not_settled(tx: Transaction, proposed: Sequence[Landmark]) -> list[Landmark]:

@@ -35,7 +35,7 @@ MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writ
 CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
-MAX_RARE: Final = 4  # excerpts that hold a rare word
+MAX_RARE: Final = 4  # excerpts that hold a rare word, of few ones half
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -123,10 +123,11 @@ def _later_about_the_same(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], 
     """By each excerpt, what its author says later about the same: what shares a rare word with it, and what shares one
     with that."""
     frequency = Counter(term for each in excerpts for term in each.terms)
+    most = min(MAX_RARE, max(2, len(excerpts) // 2))
     saying: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)  # an author, a rare term
     later: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
     for each in reversed(excerpts):
-        rare = [(each.author, term) for term in each.terms if frequency[term] <= MAX_RARE]
+        rare = [(each.author, term) for term in each.terms if frequency[term] <= most]
         later[each.order] = frozenset(order for key in rare for said in saying[key] for order in (said, *later[said]))
         for key in rare:
             saying[key].append(each.order)

@@ -408,7 +408,7 @@ async def test_erasing_people_deletes_all_that_opens_their_memory(harness: AppHa
     async with harness.app.database.transaction(at.tenant_id) as tx:
         code = await sign_in.make_login_link(tx, at.tenant, alice.id, secrets.token_bytes(32), now, by=None)
     async with harness.app.database.transaction(at.tenant_id, "alone") as tx:
-        assert await delete_credentials(tx, [alice.id]) == {"key": 1, "web session": 1, "login": 0}
+        assert await delete_credentials(tx, [alice.id]) == {"key": 1, "web session": 1, "login": 0, "webhook": 0}
     assert await resolve(harness, made.text) is None
     assert await resolve(harness, None, cookie) is None
     with pytest.raises(NotFound):

@@ -85,6 +85,12 @@ class Chooser:
         yield Chunk(", ".join(line.partition(".")[0] for line in lines), Usage(10, 10))
 
 
+async def much_else(harness: AppHarness) -> None:
+    """More than a short day, which would stand whole."""
+    for n in range(12):
+        await harness.say("carol", f"Container number {n} of the ship from Rotterdam has been unloaded by now.", **GENERAL)
+
+
 async def asked_by_another(harness: AppHarness) -> None:
     await harness.say("mallory", PROPOSED, **GENERAL)
     await harness.say("carol", LUNCH, **GENERAL)
@@ -124,6 +130,7 @@ async def test_an_answer_stands_apart_from_what_it_did_not_answer(
     async with open_harness(with_model, model=Chooser()) as harness:
         await harness.say("alice", "Good morning.", **GENERAL)
         await talked(harness)
+        await much_else(harness)
         told = (await harness.command("bob", "/nexus catch-up 2026-05-04", **GENERAL)).text
         await harness.command("alice", "/nexus digest daily", **GENERAL)
         (digest,) = await posted(harness, TUESDAY)
@@ -139,6 +146,7 @@ async def test_an_answer_stands_below_what_it_answered(settings: Settings) -> No
         await harness.change("edited", PROPOSED)
         await harness.say("bob", "The container is unloaded.", **GENERAL, thread="t1")
         await harness.say("alice", APPROVED, **GENERAL)
+        await much_else(harness)
         told = (await harness.command("bob", "/nexus catch-up 2026-05-04", **GENERAL)).text
         await harness.command("alice", "/nexus digest daily", **GENERAL)
         (digest,) = await posted(harness, TUESDAY)

@@ -242,17 +242,19 @@ class Writer:
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
         self.asked += 1
-        yield Chunk("1", Usage(10, 10))
+        yield Chunk("1", Usage(90, 10))
 
 
 async def test_a_model_writes_it_in_the_askers_name_until_the_budget_is_used_up(settings: Settings) -> None:
     agents = (AgentSettings(model="m1"),)
-    budgets = (BudgetSettings(per="day", tokens=600),)
+    budgets = (BudgetSettings(per="day", tokens=3_000),)
     limited = settings.model_copy(update={"agents": agents, "budgets": budgets})
     model = Writer()
     async with open_harness(limited, model=model) as harness:
         await harness.say("alice", "good morning", **GENERAL)
         await harness.say("bob", CABLE, **GENERAL)
+        for n in range(40):  # what is short would stand whole
+            await harness.say("carol", f"Container number {n} of the ship from Rotterdam is unloaded.", **GENERAL)
         assert f"In short:\nbob: {CABLE}" in await caught_up(harness)
         assert model.asked == 1
         used = (await harness.command("alice", "/nexus usage --by kind", **GENERAL)).text
