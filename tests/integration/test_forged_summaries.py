@@ -88,7 +88,7 @@ class Chooser:
 async def much_else(harness: AppHarness) -> None:
     """More than a short day, which would stand whole."""
     for n in range(12):
-        await harness.say("carol", f"Container number {n} of the ship from Rotterdam has been unloaded by now.", **GENERAL)
+        await harness.say("carol", f"Container number {n} of the ship from Rotterdam is unloaded by now.", **GENERAL)
 
 
 async def asked_by_another(harness: AppHarness) -> None:
