@@ -16,8 +16,8 @@ NO_JSON_BODY: Final = "The request's body is not valid JSON in UTF-8."
 TOO_DEEP: Final = "The request's body is nested too deeply."
 MAX_VALUES: Final = 400_000  # each takes some 300 bytes of memory; OpenAI takes 300,000 tokens to embed, as numbers
 TOO_MANY: Final = "The request's body has too many values: {most:,} are taken here."
-_BLANKS: Final = " \t\r\n"
-_SPACE: Final = re.compile(rf"[{_BLANKS}]*")
+_JSON_BLANKS: Final = " \t\r\n"
+_SPACE: Final = re.compile(rf"[{_JSON_BLANKS}]*")
 
 
 class _Number(str):
@@ -165,7 +165,7 @@ def to_json(text: str) -> str:
 
 
 def _skip(text: str, at: int) -> int:
-    if text[at : at + 1] not in _BLANKS:
+    if text[at : at + 1] not in _JSON_BLANKS:
         return at
     found = _SPACE.match(text, at)
     assert found is not None, "it matches nothing, too"

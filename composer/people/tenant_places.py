@@ -19,7 +19,7 @@ from composer.model import Role, TeamRole, User
 from composer.people.projects import deletion, members
 from composer.repositories.database import Transaction
 from composer.repositories.people import NAMELESS
-from composer.repositories.tenant_figures import PlaceKind, TenantPlace
+from composer.repositories.tenant_figures import TenantPlaceKind, TenantPlace
 from composer.rights.relations import TenantFacts
 from composer.rights.table import Act, judge
 from composer.text.cursors import cursor_of, read_cursor
@@ -31,7 +31,7 @@ NOT_CONFIRMED: Final = "It is deleted for everybody in it: send it with confirm=
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Appointable:
     """A member who can be made an admin: the id of one of their accounts, and the names of those that are members.
     `is_asked`: they may only read, and are invited first."""
 
@@ -46,7 +46,7 @@ class OverseenPlace:
     are not in. `admins`: an account and a name of each; where there is none, whom of its members one can be made of
     (`candidates`)."""
 
-    kind: PlaceKind
+    kind: TenantPlaceKind
     id: uuid.UUID
     name: str | None
     isolated: bool
@@ -54,7 +54,7 @@ class OverseenPlace:
     members: int
     rooms: int
     admins: Sequence[tuple[uuid.UUID, str]]
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[Appointable] = ()
 
     @property
     def orphaned(self) -> bool:
@@ -67,7 +67,7 @@ class WantedPlaces:
     """Which places are wanted: of a kind (None: both), with these words in what is told of their names or in the name
     of an admin of theirs, without an admin."""
 
-    kind: PlaceKind | None = None
+    kind: TenantPlaceKind | None = None
     words: str = ""
     orphaned: bool = False
 
@@ -100,7 +100,7 @@ async def places_page(
 
 
 async def without_admin(
-    tx: Transaction, access: EntryAccess, id: uuid.UUID, kind: PlaceKind | None = None
+    tx: Transaction, access: EntryAccess, id: uuid.UUID, kind: TenantPlaceKind | None = None
 ) -> TenantPlace | None:
     """A project or team (of a kind) that has no admin; None for any other. Raises AdminNeeded."""
     await _require_admin(tx, access)
@@ -114,7 +114,7 @@ async def appoint(
     id: uuid.UUID,
     user: uuid.UUID,
     now: datetime,
-    kind: PlaceKind | None = None,
+    kind: TenantPlaceKind | None = None,
 ) -> bool:
     """Make a member the admin of a project or team (of a kind) that has none, in a transaction that is alone; return
     whether they are one now. Who may only read a project is invited: what they say in it is recalled by others once
@@ -124,7 +124,7 @@ async def appoint(
     if member is None:
         raise NotFound(NO_MEMBER)
     tx.audit.act_for(access.user)
-    if found.kind is PlaceKind.TEAM:
+    if found.kind is TenantPlaceKind.TEAM:
         return await tx.teams.set_role(id, user, TeamRole.ADMIN, access.user)
     named = User(member.id, member.names[0])
     return await members.set_member(tx, _facts(found), named, Role.ADMIN, access.user, now)
@@ -139,7 +139,7 @@ async def delete(
     *,
     key: bytes,
     confirmed: bool,
-    kind: PlaceKind | None = None,
+    kind: TenantPlaceKind | None = None,
 ) -> Receipt:
     """Delete a project or team (of a kind) that has no admin, as one of its admins would, in a transaction that is
     alone. `home`, `key` and the receipt are as of `deletion.delete`. Raises Conflict where it is not confirmed, and as
@@ -148,7 +148,7 @@ async def delete(
     if not confirmed:
         raise Conflict(NOT_CONFIRMED)
     tx.audit.act_for(access.user)
-    if found.kind is PlaceKind.TEAM:
+    if found.kind is TenantPlaceKind.TEAM:
         await teams.dissolve(tx, id, access.user, now)
         return Receipt()
     return await deletion.delete(tx, _facts(found), access.user, home, now, key=key)
@@ -158,7 +158,7 @@ async def _require_admin(tx: Transaction, access: EntryAccess) -> None:
     judge([Act.OVERSEE_PLACES], TenantFacts(await tx.people.is_admin(access.user)))
 
 
-async def _found(tx: Transaction, access: EntryAccess, id: uuid.UUID, kind: PlaceKind | None) -> TenantPlace:
+async def _found(tx: Transaction, access: EntryAccess, id: uuid.UUID, kind: TenantPlaceKind | None) -> TenantPlace:
     found = await without_admin(tx, access, id, kind)
     if found is None:
         raise NotFound(UNKNOWN_ORPHAN)
@@ -169,17 +169,17 @@ def _own_teams(access: EntryAccess) -> Sequence[uuid.UUID]:
     return tuple(access.teams) if may_see_teams(access) else ()
 
 
-async def _candidates(tx: Transaction, place: TenantPlace) -> Sequence[Candidate]:
-    project = place.kind is PlaceKind.PROJECT
+async def _candidates(tx: Transaction, place: TenantPlace) -> Sequence[Appointable]:
+    project = place.kind is TenantPlaceKind.PROJECT
     found = await (tx.projects.members(place.id) if project else tx.teams.members(place.id))
     return [
-        Candidate(each.id, each.names, each.role is Role.READ)
+        Appointable(each.id, each.names, each.role is Role.READ)
         for each in found
         if any(name != NAMELESS for name in each.names)
     ]
 
 
-def _overseen(place: TenantPlace, candidates: Sequence[Candidate], labels: Labels) -> OverseenPlace:
+def _overseen(place: TenantPlace, candidates: Sequence[Appointable], labels: Labels) -> OverseenPlace:
     return OverseenPlace(
         place.kind,
         place.id,
@@ -189,7 +189,7 @@ def _overseen(place: TenantPlace, candidates: Sequence[Candidate], labels: Label
         place.members,
         place.rooms,
         [(id, labels(name, id)) for id, name in zip(place.admin_ids, place.admin_names, strict=True)],
-        [Candidate(each.id, [labels(name, each.id) for name in each.names], each.is_asked) for each in candidates],
+        [Appointable(each.id, [labels(name, each.id) for name in each.names], each.is_asked) for each in candidates],
     )
 
 

@@ -49,7 +49,7 @@ class TenantPerson:
     last_used_at: datetime | None
 
 
-class PlaceKind(StrEnum):
+class TenantPlaceKind(StrEnum):
     """What people are members of."""
 
     PROJECT = "project"
@@ -61,7 +61,7 @@ class TenantPlace:
     """A project or a team, with how many people and rooms are in it, and one user and the name of each person who is
     its admin. `name`: None where it is not told."""
 
-    kind: PlaceKind
+    kind: TenantPlaceKind
     id: uuid.UUID
     name: str | None
     isolated: bool
@@ -112,7 +112,7 @@ class TenantFigures:
         limit: int,
         after: tuple[datetime, uuid.UUID] | None = None,
         *,
-        kind: PlaceKind | None = None,
+        kind: TenantPlaceKind | None = None,
         words: str | None = None,
         orphaned: bool = False,
         id: uuid.UUID | None = None,

@@ -24,7 +24,7 @@ from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.texts import SummaryInput, SummaryText, summary_inputs
 from composer.text.dates.local_days import day_of, week_of
-from composer.text.dates.vocabulary import Period
+from composer.text.dates.vocabulary import WEEKDAYS, Period
 from composer.text.terms import terms
 from composer.text.work import COUNTED_PER_READ, off_loop
 
@@ -39,7 +39,6 @@ MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
 TIER_SHARE: Final = 0.1  # of the tokens of its sources
 MIN_SUMMARY_TOKENS: Final = 150  # which a dozen messages have: a day of so few stands whole
 MAX_SUMMARY_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 400}
-WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MAX_SUMMARY_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -294,7 +293,7 @@ async def _sources(tx: Transaction, span: Span) -> list[_Source]:
 
 def _weekday(at: datetime, week: Span) -> str:
     """The day of a week that begins at a time. Of two days of a year, one has 23 hours, and one 25."""
-    return WEEKDAYS[round((at - week.starts_at) / timedelta(days=1)) % len(WEEKDAYS)]
+    return WEEKDAYS[round((at - week.starts_at) / timedelta(days=1)) % len(WEEKDAYS)].capitalize()
 
 
 def _parts(

@@ -15,7 +15,7 @@ from bot.web.pages.viewer import AdminSignedIn, PageRouter
 from bot.web.routes.admin_places import MAX_WORDS
 from composer.memory.forget import RECEIPT_KEY_BYTES
 from composer.people.tenant_places import WantedPlaces, appoint, delete, places_page
-from composer.repositories.tenant_figures import PlaceKind
+from composer.repositories.tenant_figures import TenantPlaceKind
 
 PLACES: Final = f"{ADMIN}/places"
 ORPHANED: Final = "orphaned"
@@ -32,8 +32,8 @@ async def show_places(
     cursor: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """All of them, the newest first. `show`: those of a kind alone, or those without an admin."""
-    shown = show if show in (*PlaceKind, ORPHANED) else ""
-    kind = PlaceKind(shown) if shown in set(PlaceKind) else None
+    shown = show if show in (*TenantPlaceKind, ORPHANED) else ""
+    kind = TenantPlaceKind(shown) if shown in set(TenantPlaceKind) else None
     wanted = WantedPlaces(kind, q, shown == ORPHANED)
     async with viewer.reading() as reading:
         found = await places_page(reading.tx, reading.access, wanted, SHOWN_PLACES, cursor)

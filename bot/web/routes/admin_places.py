@@ -19,7 +19,7 @@ from bot.web.shapes.entries import RequestBody
 from composer.memory.forget import Receipt
 from composer.people.tenant_places import OverseenPlace, WantedPlaces, appoint, delete, places_page, without_admin
 from composer.repositories.database import Transaction
-from composer.repositories.tenant_figures import PlaceKind
+from composer.repositories.tenant_figures import TenantPlaceKind
 from composer.visibility import EntryAccess
 
 router = Router("/v1/admin", tags=["admin"])
@@ -102,7 +102,7 @@ async def admin_projects(
     _: Admin, call: Calling, q: _Words = "", orphaned: _Orphaned = False, limit: _Limit = 50, cursor: _Cursor = None
 ) -> Response:
     """Of the whole workspace, with figures, to which nobody's membership is needed. Never what is filed there."""
-    return await _page(call, WantedPlaces(PlaceKind.PROJECT, q, orphaned), limit, cursor)
+    return await _page(call, WantedPlaces(TenantPlaceKind.PROJECT, q, orphaned), limit, cursor)
 
 
 @router.get("/teams", summary="List all teams", response_model=OverseenTeamList, responses=_LISTED)
@@ -110,20 +110,20 @@ async def admin_teams(
     _: Admin, call: Calling, q: _Words = "", orphaned: _Orphaned = False, limit: _Limit = 50, cursor: _Cursor = None
 ) -> Response:
     """Of the whole workspace, with figures, to which nobody's membership is needed. Never what is shared there."""
-    return await _page(call, WantedPlaces(PlaceKind.TEAM, q, orphaned), limit, cursor)
+    return await _page(call, WantedPlaces(TenantPlaceKind.TEAM, q, orphaned), limit, cursor)
 
 
 @router.put("/projects/{id}/admin", summary="Make a member its admin", status_code=204, responses=_CHANGED)
 async def appoint_project_admin(_: Admin, call: Calling, id: uuid.UUID, sent: NewAdmin) -> Response:
     """Of a project that has none. Who may only read it is invited (202): what they say in their sessions in it is
     recalled by its members then."""
-    return await _appoint(call, PlaceKind.PROJECT, id, sent.user)
+    return await _appoint(call, TenantPlaceKind.PROJECT, id, sent.user)
 
 
 @router.put("/teams/{id}/admin", summary="Make a member its admin", status_code=204, responses=_CHANGED)
 async def appoint_team_admin(_: Admin, call: Calling, id: uuid.UUID, sent: NewAdmin) -> Response:
     """Of a team that has none."""
-    return await _appoint(call, PlaceKind.TEAM, id, sent.user)
+    return await _appoint(call, TenantPlaceKind.TEAM, id, sent.user)
 
 
 @router.delete(
@@ -135,7 +135,7 @@ async def appoint_team_admin(_: Admin, call: Calling, id: uuid.UUID, sent: NewAd
 async def delete_orphaned_project(_: Admin, call: Calling, id: uuid.UUID, confirm: _Confirm = False) -> Response:
     """As one of its admins would: what people wrote for it is theirs alone again, and its facts and decisions are
     forgotten for good."""
-    return receipt_answer(*await call.erase(_deleting(call, PlaceKind.PROJECT, id, confirmed=confirm)))
+    return receipt_answer(*await call.erase(_deleting(call, TenantPlaceKind.PROJECT, id, confirmed=confirm)))
 
 
 @router.delete(
@@ -146,7 +146,7 @@ async def delete_orphaned_project(_: Admin, call: Calling, id: uuid.UUID, confir
 )
 async def delete_orphaned_team(_: Admin, call: Calling, id: uuid.UUID, confirm: _Confirm = False) -> Response:
     """As one of its admins would: what people shared with it is theirs alone again."""
-    return receipt_answer(*await call.erase(_deleting(call, PlaceKind.TEAM, id, confirmed=confirm)))
+    return receipt_answer(*await call.erase(_deleting(call, TenantPlaceKind.TEAM, id, confirmed=confirm)))
 
 
 async def _page(call: ApiCall, wanted: WantedPlaces, limit: int, cursor: str | None) -> Response:
@@ -155,7 +155,7 @@ async def _page(call: ApiCall, wanted: WantedPlaces, limit: int, cursor: str | N
     return json_answer({"items": [_values(each) for each in found.places], "next": found.next})
 
 
-async def _appoint(call: ApiCall, kind: PlaceKind, id: uuid.UUID, user: uuid.UUID) -> Response:
+async def _appoint(call: ApiCall, kind: TenantPlaceKind, id: uuid.UUID, user: uuid.UUID) -> Response:
     async def change(tx: Transaction, access: EntryAccess) -> bool:
         return await appoint(tx, access, id, user, call.now, kind)
 
@@ -167,7 +167,7 @@ async def _appoint(call: ApiCall, kind: PlaceKind, id: uuid.UUID, user: uuid.UUI
 
 
 def _deleting(
-    call: ApiCall, kind: PlaceKind, id: uuid.UUID, *, confirmed: bool
+    call: ApiCall, kind: TenantPlaceKind, id: uuid.UUID, *, confirmed: bool
 ) -> Callable[[Transaction, EntryAccess, bytes], Awaitable[Receipt]]:
     home = call.app.settings.home
 
@@ -190,6 +190,6 @@ def _values(place: OverseenPlace) -> dict[str, Any]:
             {"id": each.id, "names": list(each.names), "is_asked": each.is_asked} for each in place.candidates
         ],
     }
-    if place.kind is PlaceKind.PROJECT:
+    if place.kind is TenantPlaceKind.PROJECT:
         found |= {"isolated": place.isolated, "rooms": place.rooms}
     return found

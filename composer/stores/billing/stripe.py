@@ -32,7 +32,7 @@ API_VERSION: Final = "2026-10-28.endive"  # by which its answers and events are 
 STRIPE_SECONDS: Final = 15.0  # for one answer
 TOLERANCE_SECONDS: Final = 300  # that an event may be old, or our clock may differ
 MAX_STAMP_DIGITS: Final = 12
-MAX_SAID_CHARS: Final = 300  # of what Stripe says of an error, in the log
+MAX_ERROR_CHARS: Final = 300  # of what Stripe says of an error, in the log
 ENDED_STATES: Final = frozenset({"canceled", "incomplete_expired"})  # states of a subscription that never comes back
 TENANT: Final = "nexus_tenant"  # of the metadata of what is made there
 BILLING_NOT_SET_RIGHT: Final = "Billing is not set up right: tell whoever runs Nexus."
@@ -270,7 +270,7 @@ def _refusal(path: str, answer: "httpx2.Response") -> Exception:
         code, said = error.get("code"), str(error.get("message", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
         code, said = None, ""
-    logger.warning("billing.refused", path=path, status=answer.status_code, code=code, said=said[:MAX_SAID_CHARS])
+    logger.warning("billing.refused", path=path, status=answer.status_code, code=code, said=said[:MAX_ERROR_CHARS])
     if answer.status_code == 404 or code == "resource_missing":
         return _Missing(said)
     if answer.status_code in (409, 429) or answer.status_code >= 500:
