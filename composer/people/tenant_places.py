@@ -19,7 +19,7 @@ from composer.model import Role, TeamRole, User
 from composer.people.projects import deletion, members
 from composer.repositories.database import Transaction
 from composer.repositories.people import NAMELESS
-from composer.repositories.tenant_figures import TenantPlaceKind, TenantPlace
+from composer.repositories.tenant_figures import TenantPlace, TenantPlaceKind
 from composer.rights.relations import TenantFacts
 from composer.rights.table import Act, judge
 from composer.text.cursors import cursor_of, read_cursor
