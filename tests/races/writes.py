@@ -86,8 +86,9 @@ async def _edit(stage: Stage) -> None:
 
 async def _said_a_day_ago(stage: Stage) -> None:
     await _said_and_indexed(stage)
-    for number in range(3):  # which is worth a summary
-        await stage.receive("carol", f"Then point {number} of the plan is next.", id=f"t{number}", **ROOM)
+    for number in range(12):  # which is worth a summary, and too long to stand whole
+        text = f"Then point {number} of the plan for the harbour is next, as far as we know."
+        await stage.receive("carol", text, id=f"t{number}", **ROOM)
     await stage.index()
     stage.harness.clock.set(stage.harness.clock.now() + timedelta(days=1))
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 import pytest
@@ -36,6 +36,10 @@ from tests.support.model_server import Fail, ModelServer, Raw, Say
 from tests.support.waiting import TIMEOUT_SECONDS, until
 
 ROOM: dict[str, Any] = {"room": "general"}
+# Too long to stand whole in a summary.
+LONG_TALK: Final = [
+    (("alice", "bob")[n % 2], f"we decided to ship part {n} of the order to Rotterdam this week") for n in range(16)
+]
 DM: dict[str, Any] = {"dm": "nexus"}
 PRICES = {"m": PriceSettings(input=Decimal(1), cached_input=Decimal("0.1"), output=Decimal(10))}
 ROWS = """
@@ -113,7 +117,7 @@ async def test_every_kind_of_call_is_recorded_with_whom_it_was_for(office: Paid)
     await office.extract()
     await office.extract()
     office.server.default = Say(("1, 2",))
-    await office.post(*(("alice", f"we talked about {n}") for n in range(4)))
+    await office.post(*LONG_TALK)
     await schedule.run(harness.app, "session", harness.clock.tick(4 * 3_600))
     kinds = sorted({row[:6] for row in await office.rows()}, key=str)
     assert kinds == [
@@ -286,7 +290,7 @@ async def test_without_a_budget_left_patterns_extract_and_the_messages_leave_the
 
 async def test_without_a_budget_left_summaries_are_extractive(settings: Settings) -> None:
     async with paid(settings, BudgetSettings(per="day", tokens=0, kind="summaries"), extraction="off") as office:
-        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*LONG_TALK)
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         assert office.models_asked == []
         assert await office.rows("SELECT model FROM summaries") == [("extractive",)]
@@ -390,9 +394,9 @@ async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_
 async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: Settings) -> None:
     async with paid(settings, extraction="off") as office:
         office.server.default = Say(("1",), reasoning=900)
-        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*LONG_TALK)
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
-        written = ("m", "alice: we decided to ship part 0\n\u2026")
+        written = ("m", f"alice: {LONG_TALK[0][1]}\n\u2026")
         assert await office.rows("SELECT model, text FROM summaries") == [written]
         ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
         assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
@@ -403,7 +407,7 @@ async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: S
 async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> None:
     async with paid(settings, extraction="off") as office:
         office.server.default = Say(reasoning=10**7)
-        await office.post(*((("alice", "bob")[n % 2], f"we decided to ship part {n}") for n in range(4)))
+        await office.post(*LONG_TALK)
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
         (check,) = [
             each
