@@ -89,12 +89,13 @@ _LABELLED: Final = re.compile(
 )
 # A name within a sentence: it has a capital or a digit, or it is an unknown word where a name stands. Whose it is tells
 # nothing, and that there is one does: "we're going with Mailgun".
-_SURE_NAME: Final = re.compile(r"(?<=[\w,;:'\"] )(?!I\b)[A-Z][\w'-]*+|\b(?=[^\W\d]*\d)(?=\d*[^\W\d])\w+")
+_SURE_NAME: Final = re.compile(r"(?<=[\w,;:'\"] )(?!(?:I|We)\b)[A-Z][\w'-]*+|\b(?=[^\W\d]*\d)(?=\d*[^\W\d])\w+")
 _MAYBE_NAME: Final = re.compile(
     r"(?<=\s)(?P<before>(?:use|with|on|to|is|drop|keep|replace|try|against)\s)(?P<word>[^\W_][\w.-]*)"
     r"(?=\W*$|\s(?:for|as|because|until|from|in|after|by|and|instead|over)\b)",
     re.IGNORECASE,
 )
+_BEGINNING: Final = re.compile(rf"^(?:{_LEAD}|[^\w@]){{1,6}}", re.IGNORECASE)
 _ADDRESSEE: Final = re.compile(r"@[\w.-]+")  # whom it addresses is not what it is about
 _ANY_NAME: Final = "\u00a7\u00a7"
 _FILE: Final = "decisions.txt"
@@ -129,7 +130,8 @@ def _margin(words: str) -> float:
         parts = words_and_signs(found["word"])
         return found[0] if all(any(part in each for each in known) for part in parts) else found["before"] + _ANY_NAME
 
-    return judged.margins(_MAYBE_NAME.sub(name_or_word, _without_names(words))).get(_DECIDED, 0.0)
+    said = _BEGINNING.sub("", words)  # a greeting or an addressee tells nothing
+    return judged.margins(_MAYBE_NAME.sub(name_or_word, _without_names(said))).get(_DECIDED, 0.0)
 
 
 def _without_names(sentence: str) -> str:

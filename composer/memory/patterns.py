@@ -180,11 +180,12 @@ def _statement(sentence: str) -> Statement | None:
 
 
 def _short(beside: Iterable[str]) -> list[str]:
-    """The first of sentences as far as they are short together, and neither questions nor greetings."""
+    """The first of sentences as far as they are short together, and neither questions nor greetings, nor lead up to
+    what is pasted below."""
     kept, left = list[str](), MAX_BESIDE_CHARS
     for each in beside:
         left -= len(each)
-        if not each or left < 0 or is_question(each) or is_greeting(each):
+        if not each or left < 0 or is_question(each) or is_greeting(each) or each.endswith(":"):
             break
         kept.append(each)
     return kept

@@ -32,7 +32,7 @@ _SENTENCES: Final = (
     "We decided that the {a} is {c}",
     "I prefer {c} over the {a}",
     "I usually check the {a} with {c}",
-    "what about {c} in the {a}?",
+    "what about {c} in the {a} that we spoke of last week?",
 )
 
 

@@ -229,13 +229,6 @@ async def test_a_model_may_choose_what_tells_something_only_to_who_was_there() -
     assert (written.model, written.text) == ("gpt-4o", f"maya: We are live!\n{GAP}")
 
 
-async def test_what_fits_is_shown_whole_and_no_model_chooses() -> None:
-    agent, writer = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000), Writer("1")
-    written = await Summariser(EMBEDDER, writer).summarise(TALK, 100, TOKENIZER, ACCOUNT, agent)
-    assert written.text.splitlines() == [f"{each.author}: {each.text}" for each in TALK]
-    assert not writer.asked
-
-
 @pytest.mark.parametrize(
     "answer", ["4, 1", "[1, 4]", "Keep: 4, 1.", "- 4\n- 1", "4\u20134, 1-1", "4, 1, 4, 99, 0, 123456789"]
 )
