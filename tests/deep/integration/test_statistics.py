@@ -46,6 +46,8 @@ OF_NUMBERS: Final = frozenset(
         "double precision",
         "timestamp with time zone",
         "interval",
+        "xid8",
+        "pg_snapshot",
     }
 )
 SAMPLES: Final = (
