@@ -106,3 +106,9 @@ def test_a_label_makes_no_decision_of_what_is_open(text: str) -> None:
 )
 def test_a_decision_is_one_whatever_it_names(text: str) -> None:
     assert is_group_decision(text)
+
+
+@pytest.mark.parametrize("before", ["", "hey ", "hey @bob, ", "@bob ", "hi all, ", "- "])
+@pytest.mark.parametrize("decision", ["We decided that we ship on Friday", "we agreed that the demo is on the 14th"])
+def test_whom_a_decision_is_told_to_changes_nothing(before: str, decision: str) -> None:
+    assert is_group_decision(f"{before}{decision}")
