@@ -10,26 +10,24 @@ from fastapi.routing import APIRoute
 
 from bot.web.metering import QUOTA, operation_of
 from bot.web.problems import SCHEMA, documented, header
+from bot.web.standards import standard_paths, standard_schemas
 
 # What a request can be refused with before its route sees it, by what the route takes.
 OF_CREDENTIALS: Final = (401, 403, 422, 429)  # whoever asks is told, too, that a parameter is not known
 OF_PARAMETERS: Final = (422,)
 OF_BODIES: Final = (400, 408, 413, 415, 422)
-# What is served beside these paths, by standards that have documents of their own.
 ABOUT: Final = """What Nexus remembers for a person, for them and for their AI tools. A key is sent as a bearer token.
 
-Beside these paths the same address serves:
-
-- MCP (streamable HTTP) at `/mcp`, for a tool's key or a token of OAuth.
-- OAuth 2.1 for AI tools: `/.well-known/oauth-protected-resource` and `/.well-known/oauth-authorization-server` say
-  where, with dynamic registration, PKCE (S256) and tokens that open `/mcp` alone.
-- The OpenAI API with memory added, for a key with the permission gateway: `/v1/chat/completions`, `/v1/responses`,
-  `/v1/embeddings` and `/v1/models`. Its errors are those of that API.
+The same address serves, by standards that have documents of their own, MCP (`/mcp`), OAuth 2.1 for AI tools, with
+dynamic registration, PKCE (S256) and tokens that open `/mcp` alone, and the OpenAI API with memory added. Requests and
+answers of these may hold more than is named here.
 """
 # Bodies that fit, by the name of their schema.
 _ID: Final = "8f14e45f-ceea-467f-a8f5-1b2c3d4e5f60"
 EXAMPLES: Final[Mapping[str, Any]] = {
+    "AppRegistration": {"redirect_uris": ["https://app.example.com/callback"], "client_name": "Example"},
     "BulkRequest": {"ids": [_ID], "act": "trash"},
+    "ChatCompletionRequest": {"model": "gpt-5", "messages": [{"role": "user", "content": "When do we deploy?"}]},
     "ChatRequest": {"content": "When do we deploy?", "session": "plans"},
     "CheckoutRequest": {"plan": "team"},
     "ChosenChannels": {"channels": ["C0123456789"]},
@@ -38,15 +36,19 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "DecisionUpdate": {"state": "current"},
     "DigestUpdate": {"period": "weekly", "hour": 9},
     "DmRoomsUpdate": {"account": _ID, "on": True},
+    "EmbeddingsRequest": {"model": "text-embedding-3-small", "input": "We deploy on Fridays."},
     "EntryDocument": {"format": "nexus-entries", "version": 1, "entries": [{"content": "We deploy on Fridays."}]},
     "EntryUpdate": {"tags": ["ops", "release"]},
     "ForgetRequest": {"trashed": True, "confirm": 3},
+    "McpRequest": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    "ModelResponseRequest": {"model": "gpt-5", "input": "When do we deploy?"},
     "NewAdmin": {"user": _ID},
     "NewAnswerRating": {"rating": "good"},
     "NewInvitation": {"user": _ID},
     "PersonUpdate": {"admin": True},
     "ProjectRoleUpdate": {"role": "write"},
     "ProjectUpdate": {"name": "artemis"},
+    "RevocationRequest": {"token": "nxr_…", "client_id": _ID},
     "RoomProject": {"project": _ID},
     "SettingsUpdate": {"budget": 4000, "trash_days": 90},
     "ShareRequest": {"team": _ID},
@@ -54,6 +56,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "TeamUpdate": {"name": "Operations"},
     "WaitingBulk": {"ids": [_ID], "act": "accept"},
     "WaitingUpdate": {"act": "accept"},
+    "TokenRequest": {"grant_type": "refresh_token", "client_id": _ID, "refresh_token": "nxr_…"},
     "ToolForgetRequest": {"kind": "preference"},
     "WorkspaceSettingsUpdate": {"top_k": 20},
     "NewEntry": {"content": "We deploy on Fridays.", "title": "Deploys", "tags": ["ops"]},
@@ -69,7 +72,7 @@ def document(api: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of an app, made once."""
     if api.openapi_schema is None:
         made = get_openapi(title=api.title, version=api.version, routes=api.routes)
-        made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
+        made.setdefault("components", {}).setdefault("schemas", {}).update({**standard_schemas(), "Problem": SCHEMA})
         counted = {
             (method, route.path_format)
             for route in api.routes
@@ -80,14 +83,15 @@ def document(api: FastAPI) -> dict[str, Any]:
         made["servers"] = [{"url": api.state.nexus.app.settings.public_url or "/"}]
         for name, example in EXAMPLES.items():
             made["components"]["schemas"][name]["examples"] = [example]
-        for name in _taken(made):
-            _tell_defaults(made["components"]["schemas"][name])
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
                 _add_refusals(operation)
                 operation.setdefault("security", [])  # of a route that is open to anybody, not to be guessed
                 if (method.upper(), path) in counted:
                     _add_quota(operation)
+        made["paths"] |= standard_paths()
+        for name in standard_schemas().keys() | _taken(made):
+            _tell_defaults(made["components"]["schemas"][name])
         api.openapi_schema = made
     return api.openapi_schema
 

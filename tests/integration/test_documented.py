@@ -11,16 +11,23 @@ import httpx2
 import jsonschema_rs
 import pytest
 from fastapi import FastAPI, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 
-from bot.web.app import web_app
+from bot.web.app import ROUTES, web_app
 from bot.web.document import EXAMPLES, document
 from bot.web.event_stream import EVENT_STREAM, event
 from bot.web.gateway.errors import GATEWAY_PATHS
 from bot.web.metrics import Metrics
+from bot.web.oauth import metadata
 from bot.web.problems import documented, header, problem
+from bot.web.routes import gateway, mcp_route, oauth
+from bot.web.standards import standard_paths, standard_schemas
 from composer.settings import Settings
 from composer.settings.server_urls import ServerUrl
+from tests.support.documented import Answered, Document
 from tests.support.web import served_at
 
 
@@ -107,21 +114,62 @@ def test_the_document_says_of_every_route_what_opens_it_and_names_it_once() -> N
     assert all(re.fullmatch("[A-Za-z]+", name) for name in told["components"]["schemas"]), "two of one name"
     assert told["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     for (method, path), operation in operations.items():
-        assert bool(operation["security"]) == path.startswith("/v1/"), (method, path)
-        assert ("401" in operation["responses"]) == path.startswith("/v1/"), (method, path)
+        assert bool(operation["security"]) == path.startswith(("/v1/", "/mcp")), (method, path)
+        assert ("401" in operation["responses"]) == path.startswith(("/v1/", "/mcp", "/oauth/")), (method, path)
 
 
 def test_the_document_says_where_it_is_served_what_else_is_and_shows_bodies_that_fit() -> None:
     told = document(an_app())
     assert told["servers"] == [{"url": "/"}]
-    for path in ("/mcp", "/.well-known/oauth-authorization-server", *(f"`{path}`" for path in GATEWAY_PATHS)):
-        assert path in told["info"]["description"], path
     schemas = told["components"]["schemas"]
     for name in EXAMPLES:
         validator = jsonschema_rs.validator_for({**schemas[name], "components": told["components"]})
         for example in schemas[name]["examples"]:
             validator.validate(example)
             assert set(example) <= set(schemas[name]["properties"]), name
+
+
+def test_every_route_of_the_gateway_mcp_and_oauth_is_a_path_of_the_document() -> None:
+    """But the form of the consent page, and second addresses of the same."""
+    told, known = document(an_app())["paths"], standard_paths()
+    routers = (gateway.router, mcp_route.router, oauth.router)
+    served = {
+        (method.lower(), route.path.replace(":path", "")): route.name
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    for path in (metadata.CONSENT, metadata.PROTECTED_RESOURCE, metadata.OPENID_CONFIGURATION):
+        served = {at: name for at, name in served.items() if at[1] != path}
+    described = {(method, path): said["operationId"] for path, each in known.items() for method, said in each.items()}
+    assert described == served
+    assert {path.removesuffix("/{name}") for path in known if path.startswith("/v1/")} == set(GATEWAY_PATHS)
+    assert {path: told[path] for path in known} == known
+
+
+def test_the_schemas_of_standards_take_no_name_of_ours() -> None:
+    told = get_openapi(title="", version="", routes=ROUTES)
+    assert set(standard_schemas()) & set(told["components"]["schemas"]) == set()
+
+
+def test_an_answer_of_a_standard_is_held_against_the_document_too() -> None:
+    judged = Document.of(an_app())
+
+    def wrong(path: str, status: int, value: Any, kind: str = "application/json") -> str:
+        sent = Answered("POST", path, status, Headers({"content-type": kind}), json.dumps(value).encode())
+        return " ".join(judged.violations(sent))
+
+    chat = {"id": "c", "choices": [{"message": {"role": "assistant", "content": "hi"}, "logprobs": None}], "more": 1}
+    assert not wrong("/v1/chat/completions", 200, chat)
+    assert not wrong("/v1/chat/completions", 200, "data: …", EVENT_STREAM)
+    assert not wrong("/v1/chat/completions", 418, {"error": {"message": "no", "code": 418}})
+    assert "breaks" in wrong("/v1/chat/completions", 200, {"id": "c"})
+    assert "breaks" in wrong("/v1/chat/completions", 404, {"detail": "no"})
+    assert "breaks" in wrong("/mcp", 200, {"id": 1, "result": {}})
+    assert "media type" in wrong("/mcp", 200, "data: …", EVENT_STREAM)
+    assert "breaks" in wrong("/oauth/token", 400, {"detail": "no"})
+    assert "breaks" in wrong("/oauth/token", 200, {"access_token": "x", "token_type": "mac"})
 
 
 def test_whoever_generates_a_client_finds_ranges_examples_and_one_kind_of_answer() -> None:

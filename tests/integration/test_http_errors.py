@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from bot.web import bodies, server
 from bot.web.app import web_app
 from bot.web.document import document
+from bot.web.gateway.errors import is_of_gateway
 from bot.web.metrics import Metrics
 from bot.web.problems import documented
 from composer.errors import AdminNeeded, BadInput, BudgetUsedUp, Misconfigured, NexusError, NotFound, Unavailable
@@ -472,7 +473,8 @@ async def test_the_document_is_openapi_3_1_and_shows_the_problem_of_every_route(
     assert {"/health", "/ready", "/metrics", "/v1/things"} <= set(told["paths"])
     for path, methods in told["paths"].items():
         for method, route in methods.items():
-            problem = route["responses"]["default"]["content"]["application/problem+json"]
-            assert problem["schema"] == {"$ref": "#/components/schemas/Problem"}, (path, method)
+            kind, shape = ("json", "GatewayError") if is_of_gateway(path) else ("problem+json", "Problem")
+            problem = route["responses"]["default"]["content"][f"application/{kind}"]
+            assert problem["schema"] == {"$ref": f"#/components/schemas/{shape}"}, (path, method)
             assert "HTTPValidationError" not in json.dumps(route), (path, method)
     assert document(an_app("https://nexus.example.com"))["paths"] == told["paths"]

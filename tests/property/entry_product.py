@@ -48,8 +48,8 @@ END: Final = START + timedelta(days=20)
 UNLIMITED: Final = {"requests_per_minute": 10**7, "admin_requests_per_minute": 10**7}
 OF_TOOLS: Final = re.compile(r"/v1/(agent/.*|whoami|query)")
 COUNTED: Final = re.compile(r"/v1/(export|usage.*)")
-# They show nothing of anybody; /v1/health says how long it took.
-OPEN: Final = re.compile(r"/(health|ready|metrics|v1/health)")
+# They show nothing of anybody, or a page in a browser; /v1/health says how long it took.
+OPEN: Final = re.compile(r"/(health|ready|metrics|v1/health|oauth/.*|\.well-known/.*|v1/models.*)")
 _TEMPLATE: Final = re.compile(r"\{(\w+)\}")
 
 

@@ -1,6 +1,7 @@
 """The OpenAI-compatible API: `/v1/chat/completions`, `/v1/responses`, `/v1/embeddings` and `/v1/models`.
 
-What its requests and answers hold is their upstream's own; so they are not in the document of the API.
+What its requests and answers hold is their upstream's own; the document of the API says what is fixed
+(bot/web/standards.py).
 """
 
 from typing import Annotated, Final

@@ -43,10 +43,17 @@ class _Handed(Response):
             body, self._unread = self._unread, None
             return {"type": "http.request", "body": body, "more_body": False}
 
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 202:  # it has no body
+                given = MutableHeaders(raw=[*message["headers"]])
+                del given["content-type"]
+                message = {**message, "headers": given.raw}
+            await send(message)
+
         # The SDK refuses whoever does not name both forms, though each answer is JSON, which all of them read.
         headers = MutableHeaders(raw=[*scope["headers"]])
         headers["accept"] = "application/json, text/event-stream"
-        await self._nexus.mcp.serve({**scope, "headers": headers.raw}, receive_again, send)
+        await self._nexus.mcp.serve({**scope, "headers": headers.raw}, receive_again, send_on)
 
 
 @router.post(RESOURCE_PATH, include_in_schema=False)
