@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
 
 from composer import visibility
-from composer.entries.namesakes import told_apart
+from composer.entries.namesakes import Labels, told_apart
 from composer.errors import NotFound
 from composer.model import Message, RecordingPolicy, Trust
 from composer.people.readers import WhoReads, readers_of_room
@@ -25,6 +25,7 @@ from composer.visibility import EntryAccess, JoinedRoom, Readable
 
 UNKNOWN_ROOM: Final = "There is no such room of yours: you are not in it, or it is not there."
 MAX_DAY_MESSAGES: Final = 200
+MAX_PEOPLE: Final = 50  # of a page
 _INSTANT: Final = timedelta(microseconds=1)
 
 
@@ -73,6 +74,26 @@ class RoomWeek:
     monday: date
     days: Sequence[RoomDay]
     summary: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonInRoom:
+    """Somebody who is in a room, with one of their accounts (`id`), their name and what they are called there."""
+
+    id: uuid.UUID
+    name: str
+    called: str
+    admin: bool
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPeople:
+    """A page of who is in a room, how many there are (0 past the last page), and the next page, if there is one."""
+
+    people: Sequence[PersonInRoom]
+    total: int
+    next: int | None
 
 
 async def rooms_of(tx: Transaction, access: EntryAccess, presence: Presence, now: datetime) -> list[RoomOfPerson]:
@@ -172,6 +193,28 @@ async def room_messages(
     found = await tx.digests.messages_since(readable, room, since - _INSTANT, MAX_DAY_MESSAGES, until)
     uploaders = await uploaders_of(tx, {message.id for message, _ in found})
     return [(each, uploaders.get(each.id, "")) for each in told_apart(access, [message for message, _ in found])]
+
+
+async def room_people(tx: Transaction, access: EntryAccess, room: RoomOfPerson, page: int) -> RoomPeople:
+    """Who is in a room that the person is in, by name, 50 a page. Of chat platforms these are who wrote or joined while
+    Nexus was there, and left not that it was told of; and nobody but the person is asked for as an admin."""
+    found = await tx.conversations.room_members(room.id, MAX_PEOPLE, (page - 1) * MAX_PEOPLE)
+    labels = Labels(access, ((each.name, each.id) for each in found))
+    own = {*access.users}
+    return RoomPeople(
+        [
+            PersonInRoom(
+                each.id,
+                each.name,
+                labels(each.name, each.id),
+                each.admin or (each.id in own and room.managed),
+                each.id in own,
+            )
+            for each in found
+        ],
+        max((each.total for each in found), default=0),
+        page + 1 if found and page * MAX_PEOPLE < found[0].total else None,
+    )
 
 
 async def room_memories(

@@ -110,6 +110,17 @@ class PersonInFrame:
     talks: Sequence[WaitingTalk]
 
 
+@dataclass(frozen=True, slots=True)
+class RoomMember:
+    """Who is recorded to be in a room now, by one of their accounts. `admin`: they opened it, and it is on no
+    chat platform. `total`: how many there are."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    total: int
+
+
 class Conversations:
     """Conversations, their members, their privacy and their projects."""
 
@@ -317,6 +328,10 @@ class Conversations:
         """The rooms that any of these users is in now, by name. Whoever spoke in a public room is in it until they
         leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
         return tuple(map(_joined_room, await self._joined("rooms_joined", users, presence)))
+
+    async def room_members(self, room: uuid.UUID, most: int, skipped: int) -> list[RoomMember]:
+        """Who is recorded to be in a room now, by name: `most` of them, after the first `skipped`."""
+        return await self._sql.fetch_as(RoomMember, "room_members", room_id=room, most=most, skipped=skipped)
 
     async def rooms_managed(self, presence: Presence) -> tuple[JoinedRoom, ...]:
         """The public rooms whose admin somebody is as their chat platforms say, also those that they never spoke in."""

@@ -405,6 +405,17 @@ WHERE c.tenant_id = :tenant_id AND c.kind = 'room' AND c.id IN (SELECT id FROM r
 -- The rooms of `rooms_joined_rows`, by namespace.
 SELECT * FROM ({{rooms_joined_rows}}) AS joined ORDER BY namespace, id
 
+-- name: room_members
+-- List who is recorded to be in a room now, by name: `most` of them, after the first `skipped`, each with how many there
+-- are. `admin`: who opened a room that is on no chat platform; of others their platform says it.
+SELECT u.id, u.name, m.admin AND c.platform NOT IN ('slack', 'discord') AS admin, count(*) OVER () AS total
+FROM members AS m
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+WHERE m.tenant_id = :tenant_id AND m.conversation_id = :room_id AND m.left_at IS NULL
+ORDER BY lower(u.name), u.id
+LIMIT :most OFFSET :skipped
+
 -- name: rooms_managed
 -- The public rooms among those of which their chat platform says that somebody is an admin (`managed_ids`), as
 -- `rooms_joined_rows` has them: also where nobody has spoken since they were imported.

@@ -28,7 +28,7 @@ from composer.text.moments import day_of, known_day
 from composer.visibility import Readable
 
 ROOMS: Final = "/rooms"
-ROOM_VIEWS: Final = ("days", "decisions", "facts", "memories")
+ROOM_VIEWS: Final = ("days", "decisions", "facts", "memories", "people")
 SHOWN_MEMORIES: Final = 100
 router = PageRouter(ROOMS)
 
@@ -102,8 +102,9 @@ async def show_room(
     key: FactKey = None,
     day: Day = "",
     month: Day = "",
+    page_of_people: Annotated[int, Query(alias="page", ge=1, le=1_000)] = 1,
 ) -> Response:
-    """What one room remembers, and who can be answered from it."""
+    """What one room remembers, who is in it, and who can be answered from it."""
     chosen = view if view in ROOM_VIEWS else ROOM_VIEWS[0]
     wanted = WantedView(f"{ROOMS}/{id}", chosen, day_or_none(on), key, day_or_none(day), day_or_none(month))
     now = viewer.call.now
@@ -115,6 +116,10 @@ async def show_room(
             values |= await _calendar(viewer, reading, room, readable, wanted)
         elif chosen == "memories":
             values["memories"] = await rooms.room_memories(reading.tx, reading.access, readable, now, SHOWN_MEMORIES)
+        elif chosen == "people":
+            values["found"] = await rooms.room_people(reading.tx, reading.access, room, page_of_people)
+            values["page_number"] = page_of_people
+            values["agents"] = viewer.call.app.directory.agents(reading.access.tenant_id)
         elif chosen == "decisions":
             values |= await board_values(viewer, reading, await _deciding(viewer, reading, id))
         else:

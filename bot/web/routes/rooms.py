@@ -116,6 +116,33 @@ class RoomMessageList(BaseModel):
     items: list[RoomMessage]
 
 
+class RoomMember(BaseModel):
+    """Somebody who is in a room, by one of their accounts. `admin`: as the chat platform says, of the person who asks
+    alone; elsewhere who opened the room. `own`: the person who asks."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    own: bool
+
+
+class RoomAgent(BaseModel):
+    """An agent that can be asked in a room."""
+
+    slug: str
+    name: str
+
+
+class RoomMembers(BaseModel):
+    """People, by name, and apart from them the agents. `total`: how many people there are (0 past the last page);
+    `next`: the number of the next page, null: there is none."""
+
+    items: list[RoomMember]
+    agents: list[RoomAgent]
+    total: int
+    next: int | None
+
+
 class DigestResponse(BaseModel):
     """The summary that is posted to a room: of the day before, or of the week before on Mondays, at an `hour` of the
     workspace's time zone, and next at `next_at`. Null where none is."""
@@ -307,6 +334,21 @@ async def list_room_messages(call: Calling, id: uuid.UUID, day: date) -> Respons
         found = await rooms.room_messages(shown.tx, shown.access, shown.readable, id, known_day(day), zone)
     items = [{"id": m.id, "author": m.author, "text": m.text, "at": m.at, "uploaded_by": by} for m, by in found]
     return json_answer({"items": items})
+
+
+@router.get(
+    "/{id}/members",
+    summary="List who is in a room",
+    response_class=Response,
+    responses={200: {"model": RoomMembers}, **_DONE},
+)
+async def list_room_members(call: Calling, id: uuid.UUID, page: Annotated[int, Query(ge=1, le=1_000)] = 1) -> Response:
+    """Those who wrote or joined there, and have not left as far as Nexus was told; 50 a page."""
+    async with _reading(call, id) as shown:
+        found = await rooms.room_people(shown.tx, shown.access, shown.room, page)
+    people = [{"id": each.id, "name": each.called, "admin": each.admin, "own": each.own} for each in found.people]
+    agents = [{"slug": each.slug, "name": each.name} for each in call.app.directory.agents(call.principal.tenant_id)]
+    return json_answer({"items": people, "agents": agents, "total": found.total, "next": found.next})
 
 
 @router.get(

@@ -428,7 +428,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "by": ("bob", "alice", RANDOM),
     "sort": ("created", "-updated", "-used"),
     "text": ("where is CANARY?",),
-    "page": ("memory",),
+    "page": ("memory", "1", "2"),
     "of": (RANDOM,),
 }
 MOST_IDS: Final = 4  # of a kind that are opened, and as many of others
