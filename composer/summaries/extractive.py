@@ -1,5 +1,5 @@
 """The excerpts of summaries, and a choice of them without a model: of those that ask or decide something or cover many
-terms. What one person says later about the same goes with what they said before, since it may correct it. Pure.
+terms. What is shown stands with the last that was said of it, which may correct or deny it. Pure.
 
 An excerpt is a whole message, since half of one may say the contrary of it: the list under "What we will not do:", the
 second line of "I never agree that". What one person writes at once is one, too: "We pay all invoices", then "*NOT
@@ -13,7 +13,7 @@ The weights are set by hand.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -35,7 +35,9 @@ MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writ
 CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
-MAX_RARE: Final = 4  # excerpts that hold a rare word, of few ones half
+COMMON_SHARE: Final = 0.25  # of the excerpts: a word of more tells nothing
+MIN_COMMON: Final = 4  # excerpts, however few there are
+MAX_SHORT_TERMS: Final = 4  # of an excerpt that may tell nothing without another one
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -67,8 +69,8 @@ _DECIDES = re.compile(
 class Excerpt:
     """A candidate for a summary, said `at` a time. `order`: the number of its input, and its own in that; `after`: that
     of what was said right before it in its place; `is_last`: nothing was said after it there. `weight` is its own
-    merit, 0 where it tells nothing by itself ("Totally agree", "We are live!"). `later`: the orders of what its author
-    said later about the same, and of what they said still later about that. `day`: the weekday that stands above it."""
+    merit, 0 where it tells nothing by itself ("Totally agree", "We are live!"). `later`: the orders of what is
+    shown with it, since it may correct it. `day`: the weekday that stands above it."""
 
     order: tuple[int, int]
     after: tuple[int, int]
@@ -115,23 +117,46 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
         last_input_of[source.author] = number
     best = sorted(found.values(), key=lambda each: (-each.weight, each.order))[:MAX_EXCERPTS]
     ordered = sorted(best, key=lambda each: each.order)
-    later = _later_about_the_same(ordered)
-    return [replace(each, is_last=each.order not in followed, later=later[each.order]) for each in ordered]
+    together = _going_with(ordered)
+    return [replace(each, is_last=each.order not in followed, later=together[each.order]) for each in ordered]
 
 
-def _later_about_the_same(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
-    """By each excerpt, what its author says later about the same: what shares a rare word with it, and what shares one
-    with that."""
+def _going_with(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
+    """By each excerpt, what is shown with it, all of it later: for each of its telling words the last that is said with
+    this word, by anybody and by its author; and the short ones that follow it or one of these."""
     frequency = Counter(term for each in excerpts for term in each.terms)
-    most = min(MAX_RARE, max(2, len(excerpts) // 2))
-    saying: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)  # an author, a rare term
-    later: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
+    most = max(MIN_COMMON, int(len(excerpts) * COMMON_SHARE))
+    telling = {each.order: [term for term in each.terms if frequency[term] <= most] for each in excerpts}
+    following = _following(excerpts, telling)
+    last: dict[tuple[str, str], tuple[int, int]] = {}  # by an author, or "" for anybody, and a word
+    followed_by: dict[tuple[int, int], set[tuple[int, int]]] = {}  # with what goes with those
+    together: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
     for each in reversed(excerpts):
-        rare = [(each.author, term) for term in each.terms if frequency[term] <= most]
-        later[each.order] = frozenset(order for key in rare for said in saying[key] for order in (said, *later[said]))
-        for key in rare:
-            saying[key].append(each.order)
-    return later
+        keys = [(author, term) for term in telling[each.order] for author in ("", each.author)]
+        own = {order for short in following[each.order] for order in (short, *together[short])}
+        said = {last[key] for key in keys if key in last}
+        followed_by[each.order] = own
+        together[each.order] = frozenset(own.union(said, *(followed_by[order] for order in said)))
+        for key in keys:
+            last.setdefault(key, each.order)
+    return together
+
+
+def _following(
+    excerpts: Sequence[Excerpt], telling: Mapping[tuple[int, int], Sequence[str]]
+) -> defaultdict[tuple[int, int], list[tuple[int, int]]]:
+    """By each excerpt, the short ones that tell nothing without it ("scratch that", "no, Thursday"): none of their
+    words was said before, and it is what their author said last, or what they follow in their place."""
+    following: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    said: set[str] = set()
+    last_of: dict[str, tuple[int, int]] = {}
+    for each in excerpts:
+        if len(each.terms) <= MAX_SHORT_TERMS and said.isdisjoint(telling[each.order]):
+            for order in {each.after, last_of.get(each.author, each.after)}:
+                following[order].append(each.order)
+        said.update(telling[each.order])
+        last_of[each.author] = each.order
+    return following
 
 
 def _said_at_once(inputs: Iterable[SummaryInput]) -> list[SummaryInput]:
@@ -256,7 +281,8 @@ def extractive_summary(
     scale: Scale = MINILM_SCALE,
 ) -> SummaryText:
     """Choose excerpts greedily by weight, novelty and length up to `budget` tokens; shown in their original order. Each
-    is chosen with what its author said later about the same, or not at all; of what one person says again, the last.
+    is chosen with what goes with it, or not at all; of what one person says again, the last. Where nothing fits so, the
+    last excerpts are shown.
 
     `vectors` has a row for each candidate, and `scale` says what their cosines say; without them they are compared
     by their terms.
@@ -285,8 +311,15 @@ def extractive_summary(
         left -= float(added[best])
         chosen |= together[best]
         nearest_chosen = np.maximum(nearest_chosen, similarity[together[best]].max(axis=0))
+    if not chosen.any():
+        chosen[_last_that_fit(costs, left) :] = True
     text = in_order(fitting[n] for n in np.flatnonzero(chosen))
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def _last_that_fit(costs: np.ndarray[tuple[int], np.dtype[np.float64]], tokens: float) -> int:
+    """The index from which excerpts fit so many tokens, of which each costs some: the end of it all."""
+    return len(costs) - int((np.cumsum(costs[::-1]) <= tokens).sum())
 
 
 def worth_choosing(candidates: Sequence[Excerpt]) -> list[Excerpt]:

@@ -90,10 +90,13 @@ class Summariser:
         """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
         `by_meaning`: an extractive summary compares excerpts by their meaning, which takes seconds for hundreds.
 
-        The model of `agent` chooses the excerpts. Without it, when it fails or chooses none, or when its budget is
-        used up, the summary is extractive. Without inputs, or without a budget, the text is empty.
+        Where all excerpts fit, all are shown. Else the model of `agent` chooses them. Without it, when it fails or
+        chooses none, or when its budget is used up, the summary is extractive. Without inputs, or without a budget,
+        the text is empty.
         """
         candidates = await in_thread(candidate_excerpts, inputs)
+        if whole := await in_thread(whole_summary, candidates, budget, tokenizer):
+            return whole
         if self._model is not None and agent is not None and candidates and budget > 0:
             for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
             work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)
@@ -122,8 +125,6 @@ class Summariser:
     ) -> SummaryText:
         """Choose without a model. Excerpts are compared by their terms unless `by_meaning`, when the embedder does
         not answer, or when its budget is used up."""
-        if whole := await in_thread(whole_summary, candidates, budget, tokenizer):
-            return whole
         candidates = worth_choosing(candidates)
         vectors: Vectors | None = None
         try:
@@ -145,8 +146,8 @@ class Summariser:
         tokenizer: Tokenizer,
         work: Work,
     ) -> tuple[list[Excerpt], str]:
-        """The excerpts that a model chooses, of one that is too long its beginning, each with what its author said
-        later about the same, or not at all; and the model that chose the last of them."""
+        """The excerpts that a model chooses, of one that is too long its beginning, each with what goes with it, or
+        not at all; and the model that chose the last of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
         moments = (candidate.at.astimezone(zone) for candidate in candidates)
         lines = [
