@@ -27,7 +27,7 @@ AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 GAP = "\u2026"
 TOKENIZER = tokenizer_for("")
-LONG: Final = SummaryInput("zoe", AT + MINUTE, "We compare the numbers of last month with those of the winter before. " * 4)
+LONG: Final = SummaryInput("zoe", AT + MINUTE, "We compare the numbers of last month with those of the winter. " * 4)
 TALK = [
     SummaryInput("alice", AT, "Does anyone know how to restore the backups of the old server?"),
     SummaryInput("bob", AT, "alice: no idea, I have never seen that one"),
