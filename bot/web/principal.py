@@ -5,7 +5,6 @@ PATHS_OF_TOOLS, a person all of them.
 """
 
 import math
-from contextlib import AsyncExitStack
 from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
@@ -24,7 +23,6 @@ from composer.people.credentials.principal import GatewayKey, KeyPermission, Pri
 
 # What tools use. Everything else is their person's own.
 PATHS_OF_TOOLS: Final = ("/v1/agent/", "/v1/query", "/v1/whoami", "/v1/health", RESOURCE_PATH, *GATEWAY_PATHS)
-READING_PATHS: Final = ("/v1/query", RESOURCE_PATH)  # what is read by another method than GET
 NOT_FOR_TOOLS: Final = "A tool's key is not for this: its person does it, with a key of their own."
 
 
@@ -122,18 +120,12 @@ async def gateway_key_of(request: Request, nexus: WebState) -> GatewayKey | None
 
 async def _take_place(request: Request, nexus: WebState) -> None:
     """Hold one of the places for requests until this one is answered, for whom it is; streams and requests that wait
-    hold theirs as long. What only reads also holds one of the few places for work: one person's hundred searches take
+    hold theirs as long. What only reads also holds one of the few places for work: one person's hundred lists take
     turns with everybody's. What writes may wait for others, and holds none. Raises Unavailable where whoever asks has a
     share of them in progress for too long."""
     await request.state.held.enter_async_context(nexus.places.take())
-    if request.method == "GET" or any(is_within(request.scope["path"], path) for path in READING_PATHS):
-        request.state.working = await request.state.held.enter_async_context(AsyncExitStack())
-        await request.state.working.enter_async_context(nexus.work.take())
-
-
-async def end_work(request: Request) -> None:
-    """Give back the place for work: from here on the request waits for a model."""
-    await request.state.working.aclose()
+    if request.method == "GET" or is_within(request.scope["path"], RESOURCE_PATH):
+        await request.state.held.enter_async_context(nexus.work.take())
 
 
 async def _admin(principal: Annotated[Principal, Depends(_bearer)], nexus: Nexus) -> Principal:

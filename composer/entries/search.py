@@ -24,6 +24,7 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.entries import Entry, EntryValues, tokens_of
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
+from composer.tasks.shares import memory_reads
 from composer.text.cleaning import clean_text, is_storable
 from composer.text.masking import mask
 from composer.text.terms import query_terms, terms
@@ -118,6 +119,10 @@ class EntrySearch:
         and Unavailable.
         """
         _check(question)
+        async with memory_reads.take():
+            return await self._search(reader, question)
+
+    async def _search(self, reader: EntryReader, question: EntryQuestion) -> SearchResult:
         text, words = await off_loop(len(question.text), partial(_read, question.text))
         await self._embed_latest(reader)
         vector = await self._vector(reader, text)  # before the transaction: no connection waits for the embedder

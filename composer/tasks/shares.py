@@ -18,6 +18,7 @@ from typing import Final
 
 from composer.errors import Unavailable
 
+READS_AT_ONCE: Final = 32
 BUSY: Final = "Too much is going on at once here; try again in a moment."
 
 
@@ -73,18 +74,21 @@ class _Wait:
 
 
 class Places:
-    """Places of one kind, `most` at once: a person has at most half of them, a tenant three quarters, and the
-    background work of all tenants together half, unless nothing else is done there (`is_background`). Others wait; who
-    is waited for does so for `seconds` at most.
+    """Places of one kind, `most` at once: a person has at most half of them, or `of_person`, a tenant three quarters,
+    and the background work of all tenants together half, unless nothing else is done there (`is_background`). Others
+    wait; who is waited for does so for `seconds` at most.
 
     A task that holds a place needs no further one: what it asks for inside is given at once, and not counted.
     """
 
-    def __init__(self, most: int, seconds: float | None = None, *, is_background: bool = False) -> None:
+    def __init__(
+        self, most: int, seconds: float | None = None, *, of_person: int | None = None, is_background: bool = False
+    ) -> None:
         """`seconds` None: all wait as long as it takes."""
         self._most, self._seconds = most, seconds
-        self._of_person, self._of_tenant = max(1, most // 2), max(1, most * 3 // 4)
-        self._of_background = most if is_background else self._of_person
+        half = max(1, most // 2)
+        self._of_person, self._of_tenant = of_person or half, max(1, most * 3 // 4)
+        self._of_background = most if is_background else half
         self._free = most
         self._tenants = Counter[uuid.UUID | None]()
         self._people = Counter[tuple[uuid.UUID | None, uuid.UUID | None]]()
@@ -188,3 +192,8 @@ class Places:
             del self._tenants[party.tenant]
         if not self._people[party.tenant, party.person]:
             del self._people[party.tenant, party.person]
+
+
+# Answers whose memory is read at once, one of each person: two of theirs would take turns on the same processors, and
+# each that runs lets everybody else wait.
+memory_reads: Final = Places(READS_AT_ONCE, of_person=1)

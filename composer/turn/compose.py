@@ -17,6 +17,7 @@ from composer.prompt.sections import Prompt
 from composer.prompt.token_estimate import uncorrected
 from composer.repositories.compactions import Compaction
 from composer.summaries.compaction import CompactionPlan, Compactor, compaction_item
+from composer.tasks.shares import memory_reads
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.reading import PromptRequest, Reader
 from composer.turn.timing import timed
@@ -62,7 +63,8 @@ class Composer:
         nothing was read.
         """
         timings: dict[str, float] = {}
-        material = await self._reader.read(request, timings)
+        async with memory_reads.take():
+            material = await self._reader.read(request, timings)
         prompt_input, tokenizer = material.prompt_input, material.tokenizer
         work = material.chars // COUNTED_PER_READ  # what is long is done in a thread
         due = await off_loop(work, partial(material.plan_compaction, requested=False))

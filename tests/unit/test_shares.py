@@ -2,13 +2,17 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
 
 import pytest
 
-from composer.errors import Unavailable
+from composer.entries.search import EntryQuestion, EntrySearch
+from composer.errors import NotFound, Unavailable
 from composer.tasks.shares import BUSY, Party, Places, act_for, acting_for, current_party
+from composer.turn.compose import Composer
 
 RED, BLUE, GREEN = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=3)
 ANN, BOB, CAT, DAN = (uuid.UUID(int=10 + number) for number in range(4))
@@ -248,3 +252,44 @@ async def test_who_needs_several_places_waits_until_as_many_are_free_and_counts_
         for end in ends.values():
             end.set()
     assert (places.taken, places.waiting) == (0, 0)
+
+
+class _Read:
+    """A read of memory that goes on until it is let go, and then fails."""
+
+    def __init__(self) -> None:
+        self.running: list[str] = []
+        self._ends = asyncio.Event()
+
+    async def __call__(self, *asked: object) -> NoReturn:
+        person = str(current_party().person)
+        self.running.append(person)
+        await self._ends.wait()
+        raise NotFound(person)
+
+    def end(self) -> None:
+        self._ends.set()
+
+
+@pytest.mark.parametrize("of", [Composer, EntrySearch])
+async def test_memory_is_read_for_one_answer_of_each_person_at_once(
+    of: type[Composer | EntrySearch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, unused = _Read(), cast(Any, None)
+    ask: Callable[..., Coroutine[Any, Any, object]]
+    if of is Composer:
+        ask = Composer(cast(Any, SimpleNamespace(read=read)), unused).compose
+        asked: tuple[Any, ...] = (unused,)
+    else:
+        monkeypatch.setattr(EntrySearch, "_search", lambda _, *asked: read(*asked))
+        ask = EntrySearch(unused, unused, unused, unused, unused).search
+        asked = (unused, EntryQuestion("what?", 5, 500))
+    tasks = []
+    for person in (ANN, ANN, ANN, BOB):
+        with acting_for(RED, person):
+            tasks.append(asyncio.create_task(ask(*asked)))
+    await _settled()
+    assert read.running == [str(ANN), str(BOB)]
+    read.end()
+    assert {type(each) for each in await asyncio.gather(*tasks, return_exceptions=True)} == {NotFound}
+    assert read.running == [str(ANN), str(BOB), str(ANN), str(ANN)]

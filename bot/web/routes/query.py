@@ -20,7 +20,7 @@ from bot.web.entry_pages import Words
 from bot.web.event_stream import EVENT_STREAM, HEARTBEAT, CredentialEnded, event, streamed, watched
 from bot.web.json_answer import json_answer
 from bot.web.metering import counts_as, metered_of
-from bot.web.principal import Bearer, end_work
+from bot.web.principal import Bearer
 from bot.web.problems import RequestRefused, documented
 from bot.web.router import Router
 from bot.web.sessions import REVOKED
@@ -196,8 +196,6 @@ async def _asked(
     if (metered := metered_of(request)) is not None:
         metered.note_found(asked.found)
     is_valid = credential_check(request, nexus.app, principal)
-    if asked.prompt is not None:
-        await end_work(request)
     return asked, is_valid
 
 
