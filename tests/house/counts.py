@@ -142,8 +142,8 @@ def locks(checkout: Checkout) -> tuple[set[str], set[str]]:
     """The families of advisory locks: those that a transaction holds, by the text that its key is made of, and those
     that a session holds, by their files."""
     of_transactions, of_sessions = set[str](), set[str]()
-    sources = [*checkout.files("sql", "sql/queries"), *checkout.files("py", *PRODUCT), checkout.root / "sql/schema.sql"]
-    for path in sources:
+    made = [checkout.root / "sql/schema.sql", *checkout.files("sql", "sql/migrations")]
+    for path in (*checkout.files("sql", "sql/queries"), *checkout.files("py", *PRODUCT), *made):
         text = path.read_text(encoding="utf-8")
         for match in _LOCK.finditer(text):
             key = _arguments(text[match.end() :])

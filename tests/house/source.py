@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 PRODUCT: Final = ("composer", "bot", "jobs", "sql", "nexus_client", "clients")
+_TABLE: Final = re.compile(r"^(CREATE|DROP) TABLE (?:IF (?:NOT )?EXISTS )?(?:public\.)?(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,20 @@ class Checkout:
                 yield line.split("|")[1].strip()
 
     def tables(self) -> list[str]:
-        """The tables of the schema."""
-        return re.findall(r"^CREATE TABLE (?:public\.)?(\w+)", self.text("sql/schema.sql"), re.MULTILINE)
+        """The tables that there are after the newest migration."""
+        found: dict[str, None] = {}
+        for text in self.schema():
+            for verb, name in _TABLE.findall(text):
+                if verb == "CREATE":
+                    found[name] = None
+                else:
+                    found.pop(name, None)
+        return list(found)
+
+    def schema(self) -> list[str]:
+        """The statements that make the schema: those of the baseline, and of each migration after it."""
+        migrations = [path.read_text(encoding="utf-8") for path in self.files("sql", "sql/migrations")]
+        return [self.text("sql/schema.sql"), *migrations]
 
     def queries(self) -> list[str]:
         """The names of the queries."""

@@ -27,6 +27,8 @@ def small(tmp_path: Path) -> Checkout:
             "-- name: three\nSELECT pg_advisory_lock(:key)\n"
         ),
         "sql/schema.sql": "CREATE TABLE a (id int);\nCREATE TABLE b (\n    id int\n);\n",
+        "sql/migrations/0069_more.sql": "CREATE TABLE IF NOT EXISTS public.c (id int);\nCREATE TABLE d (id int);\n",
+        "sql/migrations/0070_less.sql": "DROP TABLE a;\n",
         "docs/architecture.md": (
             "# X\n\n## Glossary\n\n| word | meaning |\n|---|---|\n| room | x |\n| a, b | y |\n\n## Y\n\n| no | z |\n"
         ),
@@ -39,7 +41,8 @@ def small(tmp_path: Path) -> Checkout:
 
 def test_what_is_there_is_counted(small: Checkout) -> None:
     counts = count(small)
-    assert (counts["glossary rows"], counts["tables"], counts["named queries"]) == (2, 2, 3)
+    assert (counts["glossary rows"], counts["tables"], counts["named queries"]) == (2, 3, 3)
+    assert small.tables() == ["b", "c", "d"]
     assert locks(small) == ({"people", "usage"}, {"a.sql :key"})
     assert several_meanings(small) == {"Place": ["composer.errors", "composer.turn.ask"]}
     assert several_values(small) == {"LIMIT": ["1", "2"]}
