@@ -15,9 +15,9 @@ from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.slack.signed_http import SlackHttp
 from bot.web import webhooks
-from bot.web.connected import Connected
 from bot.web.jobs import JobSchedule
 from bot.web.metrics import Metrics
+from bot.web.state import Connected
 from composer.app import App
 from composer.errors import BadInput, Unavailable, for_operator
 from composer.model import DISCORD, SLACK

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from bot.importers.irc_text import without_colours
 from bot.script.events import Line, check_event
 from composer.errors import BadInput
 from composer.text.decoding import decode_text
@@ -27,6 +26,10 @@ _NAMED_ZONE: Final = r"(?: (?:Uhr|[A-Z]{3,4})(?=[\])]))?"  # which is not read: 
 _YEAR: Final = r"(?: (?P<year>\d{4})(?=[\]) ]))?"
 _STAMP: Final = re.compile(rf"\A\s*[\[(]?{_DAY}?{_TIME}{_ZONE}{_NAMED_ZONE}{_YEAR}[\])]?(?P<gap>[ \t]+)(?P<rest>.*)")
 _STAMP_BEHIND: Final = re.compile(r"[ \t]{2}(\[\d{1,2}:\d\d(?::\d\d)?\])\s?\Z")  # ERC
+_COLOURS: Final = re.compile(  # mIRC's: colours, and one character for bold, reset, reverse, italics, underline
+    "\x03(?:\\d{1,2}(?:,\\d{1,2})?)?|\x04(?:[0-9a-fA-F]{6}(?:,[0-9a-fA-F]{6})?)?|[\x02\x0f\x11\x16\x1d\x1e\x1f]"
+    "|\x1b\\[[\\d;]*m|\x19(?:F[\\d@|]*|.)"  # of terminals; of WeeChat
+)
 _LOST_COLOUR: Final = re.compile(r"\A\d\d(?=\[\d)")  # of mIRC, whose codes were taken out
 _SECONDS: Final = re.compile(r"(\d{9,10})[ \t]+(?=[<*-])")  # ii
 _LONG_DAY: Final = re.compile(r"\A\s*\[([^\[\]]{8,60})\] (?=\[\d)")  # Konversation, before each time
@@ -84,7 +87,7 @@ _STATUS: Final = "~&@%+! "  # what a nick has before it in a channel
 
 def is_irc_line(line: str) -> bool:
     """Whether a line is one of an IRC log."""
-    line = _stamped(without_colours(line))
+    line = _stamped(_without_colours(line))
     stamp = _STAMP.match(_LONG_DAY.sub("", _SECONDS.sub("00:00 ", line), count=1))
     if stamp is None:
         return bool(_OPENED.match(line)) or line.startswith("===")
@@ -128,7 +131,7 @@ def read_irc_log(path: Path, room: str, odd: Callable[[str], None]) -> list[Line
     except (BadInput, ValueError, OverflowError) as error:
         what = str(error).removesuffix(".")
         raise BadInput(f"{path}: the file's own time is no valid one ({what}).") from error
-    bare = [without_colours(line.rstrip("\r")) for line in text.split("\n")]
+    bare = [_without_colours(line.rstrip("\r")) for line in text.split("\n")]
     shown = [_stamped(line) for line in bare]
     clock = _LogClock(_day_of_file(path) or modified, _has_half_days(shown), _has_month_first(shown))
     reading = _LogReading(path, room, clock, times_behind=any(map(_stamp_behind, bare)))
@@ -385,3 +388,8 @@ def _has(year: int, month: int, day: int) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _without_colours(line: str) -> str:
+    """A line without the codes of colours and styles."""
+    return _COLOURS.sub("", line)

@@ -15,7 +15,6 @@ from bot.importers.uploads import MAX_UPLOAD_BYTES, Uploads
 from bot.slack.signed_http import MAX_REQUEST_BYTES, SLACK_EVENTS_PATH, SlackHttp
 from bot.web import pages, routes
 from bot.web.bodies import BodyLimits, JsonRoute
-from bot.web.connected import Connected
 from bot.web.document import document
 from bot.web.edge import Edge
 from bot.web.gateway.errors import GATEWAY_PATHS as GATEWAY_PATHS
@@ -36,7 +35,7 @@ from bot.web.problems import add_problems, documented
 from bot.web.routes import admin_imports, chat, exchange, gateway, health, login, oauth
 from bot.web.routes.billing import STRIPE_EVENTS_PATH
 from bot.web.sessions import ApiSessions
-from bot.web.state import WebState
+from bot.web.state import Connected, WebState
 from bot.web.webhooks import WebhookPost
 from composer import __version__
 from composer.app import App

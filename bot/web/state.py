@@ -1,11 +1,10 @@
 """What the routes serve from."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from bot.importers.uploads import Uploads
 from bot.slack.signed_http import SlackHttp
-from bot.web.connected import Connected
 from bot.web.gateway.gateway import Gateway
 from bot.web.jobs import JobSchedule
 from bot.web.limits import FairUse
@@ -18,6 +17,8 @@ from bot.web.webhooks import WebhookPost
 from composer.app import App
 from composer.operations.billing import Billing
 from composer.tasks.shares import Places
+
+Connected = Callable[[], Awaitable[bool]]  # whether a chat platform is, as whoever serves it says
 
 
 @dataclass(frozen=True, slots=True)

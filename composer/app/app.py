@@ -37,7 +37,6 @@ from composer.ingest.file_texts import FileTexts
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory
 from composer.memory.forget import Receipt
-from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.memory.learner import MAX_CONCURRENT, Learner
 from composer.model import Incoming, Workspace, user_id
@@ -48,6 +47,7 @@ from composer.people.export_files import remove_exports
 from composer.people.webhook_messages import WebhookMessages
 from composer.ports.clock import Clock
 from composer.ports.documents import DocumentReader
+from composer.ports.extraction import Extraction
 from composer.ports.models import ChatModel, Embedder
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.database import Transaction

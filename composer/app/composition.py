@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer.app.configured import configured_extractor, configured_servers
 from composer.errors import Unavailable, for_operator
 from composer.gateway.learning import GatewaySource
 from composer.ingest.file_texts import FileTexts
@@ -41,8 +42,6 @@ from composer.stores.models.configured import (
     Addresses,
     configured_chat_model,
     configured_embedder,
-    configured_extractor,
-    configured_servers,
     configured_transcriber,
     extraction_model,
     start_servers,
@@ -234,8 +233,7 @@ def build_answering(
 ) -> Answering:
     """Build what answers turns, from the tools that a model may call to the worker."""
     settings, clock, database, directory = base.settings, base.clock, base.database, base.directory
-    tool_servers = configured_servers(settings, directory, clock, base.observer)
-    stack.push_async_callback(tool_servers.close)
+    tool_servers = configured_servers(stack, settings, directory, clock, base.observer)
     tools = MemoryTools(
         database,
         reading.reader,
@@ -243,7 +241,7 @@ def build_answering(
         models.takes_tools,
         clock,
         directory.zone,
-        tool_servers.tools,
+        tool_servers,
         memberships,
     )
     speech = configured_transcriber(settings)
@@ -267,7 +265,7 @@ def build_answering(
         base.observer,
         concurrent=settings.concurrent_answers,
     )
-    return Answering(drafter, responder, turns, file_texts, documents, tool_servers.tools)
+    return Answering(drafter, responder, turns, file_texts, documents, tool_servers)
 
 
 def build_extractor(stack: AsyncExitStack, settings: Settings, models: Models) -> Mem0Extractor:

@@ -1,7 +1,8 @@
 """How many entries a tenant may have, by its plan."""
 
 from composer.repositories.database import Transaction
-from composer.usage.plans import ENTRIES, UNLIMITED, Plan, QuotaState
+from composer.repositories.operations import ENTRIES
+from composer.usage.plans import UNLIMITED, Plan, QuotaState
 
 
 async def entry_quota(tx: Transaction, plan: Plan | None, *, adds: bool = True) -> QuotaState:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
 from typing import Final
 
@@ -21,7 +20,7 @@ from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.memory.quarantine import UNTRUSTED, admitted
 from composer.model import Message, Trust, derived_id
-from composer.ports.extraction import ExtractedStatement
+from composer.ports.extraction import ExtractedStatement, Extraction
 from composer.ports.models import MeteredEmbedder, UsageAccount, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
@@ -38,14 +37,6 @@ EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
 MAX_EMBEDDED_CHARS: Final = 2_000  # embedding models read a few hundred tokens
 MAX_READ_CHARS: Final = 20_000  # of a text to embed, before mentions and white space are taken out of it
 _MENTION: Final = re.compile(r"(?<!\w)@[\w.-]+")
-
-
-class Extraction(StrEnum):
-    """How statements are extracted from messages: by pattern at once, by a model later, or not at all."""
-
-    PATTERN = "pattern"
-    MEM0 = "mem0"
-    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
 from composer.errors import BudgetUsedUp, NexusError, for_operator, where_raised
 from composer.memory.forget import forget
-from composer.memory.index import INDEX_BATCH_SIZE, EmbeddedCount, Extraction, embed_next, index_next
+from composer.memory.index import INDEX_BATCH_SIZE, EmbeddedCount, embed_next, index_next
 from composer.model import Trust
 from composer.ports.clock import Clock
+from composer.ports.extraction import Extraction
 from composer.ports.models import MeteredEmbedder
 from composer.repositories.database import Database
 from composer.repositories.table_statistics import TableStatistics

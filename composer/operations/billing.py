@@ -5,6 +5,7 @@ matter in which order its events come, how often, or whether one is lost.
 """
 
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,11 +16,11 @@ from composer.errors import BadInput, Conflict, Misconfigured, Unavailable
 from composer.ingest.chosen_settings import PLAN_NAME
 from composer.ingest.tenants import TenantDirectory
 from composer.operations.changing_settings import OF_PLAN, changeable
+from composer.ports.billing import Subscription
 from composer.repositories.billing import BillingCustomer
 from composer.repositories.database import Database, Transaction
 from composer.settings import Settings
 from composer.stores.billing.stripe import Stripe, StripeEvent, event_of, is_signed
-from composer.usage.billing import GIVING, NONE, TO_BE_PAID, current, paid
 
 logger = structlog.get_logger()
 
@@ -29,6 +30,21 @@ MOST_ATTEMPTS: Final = 5  # where others write what they were told meanwhile
 NOT_FOR_SALE: Final = "There is no plan '{plan}' to buy: choose one of {known}."
 HAS_IT: Final = "This workspace has that plan already."
 NO_CUSTOMER: Final = "Nothing was bought here yet: choose a plan first."
+# The states of a subscription that gives its plan. past_due: a payment failed, and the provider still tries again.
+GIVING: Final = frozenset({"active", "trialing", "past_due"})
+TO_BE_PAID: Final = frozenset({"unpaid", "paused"})  # it goes on once its customer pays at the provider
+NONE: Final = "none"  # no subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What a tenant has paid for: the state of its subscription (a word of the provider, or `none`), and the plan that
+    it gives."""
+
+    status: str = NONE
+    plan: str | None = None
+    until: datetime | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +187,17 @@ def configured_stripe(settings: Settings) -> Stripe | None:
     if settings.billing is None or settings.stripe_secret_key is None:
         return None
     return Stripe(settings.billing, settings.stripe_secret_key, f"{settings.web_address}{BILLING_PAGE}")
+
+
+def current(subscriptions: Sequence[Subscription], plans: Mapping[str, str]) -> Subscription | None:
+    """The one that counts: of those that give a plan, else of all, the newest. `plans`: by their prices."""
+    return max(subscriptions, key=lambda each: (each.status in GIVING, each.price in plans, each.created), default=None)
+
+
+def paid(subscriptions: Sequence[Subscription], plans: Mapping[str, str], before: str | None) -> Paid:
+    """What subscriptions give. One with a price that no plan has any more gives the plan that it gave `before`."""
+    found = current(subscriptions, plans)
+    if found is None:
+        return Paid()
+    plan = plans.get(found.price, before) if found.status in GIVING else None
+    return Paid(found.status, plan, found.until, found.ends)

@@ -42,13 +42,13 @@ from composer.stores.models.configured import (
     configured_extraction,
     configured_transcriber,
     default_embedder,
-    server_rules,
     start_servers,
 )
 from composer.stores.models.mcp_server import McpServer
 from composer.stores.models.tokens import tokenizer_for
 from composer.text.cleaning import clean_line
 from composer.text.counts import counted
+from composer.turn.tool_servers import ServerRules
 from composer.usage.budgets import states
 from composer.usage.embedding import EmbeddingMeter
 from composer.usage.ledger import CallLedger, UsageRules
@@ -221,7 +221,7 @@ class Doctor:
         finally:
             await server.close()
         known = {clean_line(each.name) for each in listed}
-        offered = server_rules(name, settings, TenantDirectory(self._settings)).offered(listed)
+        offered = ServerRules(name, settings.offered_tools(name)).offered(listed)
         called = {tool.name for tool in offered}
         missing = [own for called_by, own in settings.offered_tools(name).items() if called_by not in called]
         others = sorted(known - set(settings.tools))

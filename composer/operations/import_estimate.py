@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from composer.ingest.tenants import configured_agent, configured_budget, configured_prices
 from composer.memory.extraction import LINE_TOKENS, MAX_BATCH_SIZE
-from composer.memory.index import Extraction
 from composer.model import ConversationKind, Incoming, Usage
+from composer.ports.extraction import Extraction
 from composer.ports.models import WorkKind
 from composer.repositories.usage import INSTALLATION, Amount
 from composer.settings import Settings

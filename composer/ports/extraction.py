@@ -1,13 +1,22 @@
-"""Extraction of memories from messages by a model."""
+"""Extraction of memories from messages: how it is done, and what a model is given for it and says."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from enum import StrEnum
 from typing import Protocol
 
 from composer.model import Message
 from composer.ports.models import Vectors
+
+
+class Extraction(StrEnum):
+    """How statements are extracted from messages: by pattern at once, by a model later, or not at all."""
+
+    PATTERN = "pattern"
+    MEM0 = "mem0"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)

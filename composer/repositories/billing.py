@@ -9,7 +9,7 @@ from composer.ports.database import Statements
 @dataclass(frozen=True, slots=True)
 class BillingCustomer:
     """A tenant's customer, by its id at the provider, and its subscription as it was when the provider was asked last
-    (composer.usage.billing.Paid). `version` counts how often that was."""
+    (composer.operations.billing.Paid). `version` counts how often that was."""
 
     customer: str
     status: str

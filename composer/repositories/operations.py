@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Final
 
 from composer.ports.database import Statements
 from composer.repositories.people import NAMELESS
 from composer.repositories.reminders import Position
 from composer.repositories.requests import API_RETENTION
 from composer.visibility import Owned
+
+# What a plan may limit beside operations.
+ENTRIES: Final = "entries"
+TOKENS: Final = "tokens"  # of models; held by composer/usage/ledger.py, as every budget is
 
 
 class Operation(StrEnum):

@@ -6,10 +6,8 @@ from datetime import date
 from typing import Final
 
 from composer.errors import EntriesFull, QuotaUsedUp
-from composer.repositories.operations import Operation
+from composer.repositories.operations import ENTRIES, TOKENS, Operation
 
-ENTRIES: Final = "entries"
-TOKENS: Final = "tokens"  # of models; held by composer/usage/ledger.py, as every budget is
 WARN_AT: Final = (4, 5)  # the share of a quota from which on its use is warned of
 
 

@@ -15,8 +15,8 @@ from bot.web.pages.rendering import page
 from bot.web.pages.usage import by_day, limits, today_of, total_of
 from bot.web.pages.viewer import AdminSignedIn, PageRouter
 from composer import __version__
-from composer.audit.reading import AuditFilter, audit_page
 from composer.operations.backups import stored_backups
+from composer.people.audit_log import AuditFilter, audit_page
 from composer.repositories.audit import AuditEvent
 from composer.repositories.usage import Dimension
 from composer.usage.view import model_usage, usage_span

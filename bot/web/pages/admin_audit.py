@@ -15,7 +15,7 @@ from bot.web.pages.rendering import page
 from bot.web.pages.viewer import AdminSignedIn, PageRouter, Viewer
 from bot.web.routes.admin_audit import row_of
 from composer.audit.chain import Verification
-from composer.audit.reading import AuditFilter, audit_page
+from composer.people.audit_log import AuditFilter, audit_page
 from composer.repositories.audit import AuditAct
 
 AUDIT: Final = f"{ADMIN}/audit"

@@ -43,7 +43,6 @@ PAGE_ITEMS: Final = 50
 LISTED_POINTS: Final = 60  # of the map, beside it
 FEW_POINTS: Final = 300  # fewer are drawn larger, with all that is shown of their texts
 TITLE_CHARS: Final = 36
-SHOWN_MONTHS: Final = 12
 PLACE_COLOURS: Final = 7  # the other places have one colour
 MAP_SIZE: Final = (940, 580)  # the width and the height of the plane on which points lie
 MAP_BORDER: Final = 30

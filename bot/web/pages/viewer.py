@@ -44,7 +44,6 @@ INVALID: Final = {
     "string_too_long": "What stands in `{name}` is too long: it may have {most} characters.",
     "": "What was sent as `{name}` can't be read: go back, and look at it again.",
 }
-FORM_FIELD: Final = "csrf"
 _STALE_FORM: Final = (
     "This form is not from a page of yours that is open now: load the page again, and send it once more."
 )

@@ -13,7 +13,7 @@ from bot.web.problems import documented
 from bot.web.router import Router
 from bot.web.shapes.values import AskedMoment
 from composer.audit.chain import Verification
-from composer.audit.reading import AuditFilter, audit_page
+from composer.people.audit_log import AuditFilter, audit_page
 from composer.repositories.audit import AuditAct, AuditEvent
 
 router = Router("/v1/admin/audit", tags=["admin"])

@@ -1,29 +1,20 @@
 """The stores and models that the settings ask for."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from composer.errors import Misconfigured
-from composer.ingest.tenants import TenantDirectory, configured_agent
-from composer.memory.index import Extraction
-from composer.model import room_id, tenant_id
-from composer.ports.clock import Clock
-from composer.ports.extraction import MessageBatch
-from composer.ports.models import ChatMessage, MeteredEmbedder, MeteredModel, Work, WorkKind, whole_text
-from composer.ports.observer import Observer
-from composer.settings import LOCAL_EMBEDDERS, AgentSettings, McpSettings, Settings, configure_mem0
+from composer.ports.extraction import Extraction
+from composer.settings import LOCAL_EMBEDDERS, AgentSettings, Settings
 from composer.settings.server_urls import OWNER_SETTING, ServerUrl
 from composer.stores.database.postgres import SERVICE_ROLE
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.models import e5
 from composer.stores.models.e5 import MultilingualE5
 from composer.stores.models.folder import FolderEmbedder
-from composer.stores.models.mcp_server import McpServer
-from composer.stores.models.mem0_extraction import Mem0Extractor
 from composer.stores.models.minilm import MiniLM
 from composer.stores.models.model_router import ModelRouter
 from composer.stores.models.multilingual import MULTILINGUAL_NAME, Multilingual
@@ -31,13 +22,10 @@ from composer.stores.models.offline_model import OfflineModel
 from composer.stores.models.openai_chat import OpenAIChat
 from composer.stores.models.openai_embedder import OpenAIEmbedder
 from composer.stores.models.openai_transcriber import OpenAITranscriber
-from composer.stores.models.tokens import tokenizer_for
-from composer.turn.tool_servers import ServerRules, ToolServers
 
 TRANSCRIPTION_SECONDS: Final = 60.0  # for one recording
 SCALE_FILE: Final = "embedder.json"  # in the data folder: what was measured of the model of a folder or at an API
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
-EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
 
 
 def configured_extraction(settings: Settings) -> Extraction:
@@ -69,29 +57,6 @@ def extraction_notice(settings: Settings) -> str:
     return (
         f"Memories are extracted from what people write by the model {extraction_model(settings)}, in the background. "
         "What that costs: nexus usage. Without a model: NEXUS_EXTRACTION=pattern; not at all: NEXUS_EXTRACTION=off."
-    )
-
-
-def configured_extractor(settings: Settings, embedder: MeteredEmbedder, model: MeteredModel) -> Mem0Extractor:
-    """Mem0, with the extraction model, asked as the first agent that has a model."""
-    name = extraction_model(settings)
-    entry = extraction_agent(settings)
-
-    async def ask(batch: MessageBatch, messages: Sequence[ChatMessage]) -> str:
-        agent = configured_agent(entry, batch.tenant_id)
-        effort = settings.extraction_effort or ("" if settings.extraction_model else agent.reasoning_effort)
-        agent = replace(
-            agent,
-            model=name,
-            fallback_models=() if settings.extraction_model else agent.fallback_models,
-            reasoning_effort=effort,
-            reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
-        )
-        work = Work(batch.tenant_id, WorkKind.EXTRACTION, agent, batch.conversation_id, batch.owner)
-        return whole_text([chunk async for chunk in model.stream(work, messages)])
-
-    return Mem0Extractor(
-        embedder, ask, tokenizer_for(name), partial(configure_mem0, settings.home), settings.model_timeout * 2
     )
 
 
@@ -152,45 +117,6 @@ def configured_transcriber(settings: Settings) -> OpenAITranscriber | None:
     secret = _key(settings) if key is None and own is None else "" if key is None else key.get_secret_value()
     url = own or settings.openai_base_url or DEFAULT_BASE_URL
     return OpenAITranscriber(url, secret, settings.transcription_model, TRANSCRIPTION_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class ConfiguredServers:
-    """The tool servers of the settings: with their rules for answers, and to be closed."""
-
-    tools: ToolServers
-    servers: tuple[McpServer, ...]
-
-    async def close(self) -> None:
-        """End all connections, and the processes of commands."""
-        await asyncio.gather(*(server.close() for server in self.servers))
-
-
-def configured_servers(
-    settings: Settings, directory: TenantDirectory, clock: Clock, observer: Observer
-) -> ConfiguredServers:
-    """The tool servers. None is connected to before it is used."""
-    servers = {name: McpServer(name, each) for name, each in settings.mcp.items()}
-    rules = [(server_rules(name, settings.mcp[name], directory), server) for name, server in servers.items()]
-    return ConfiguredServers(ToolServers(rules, clock, observer), tuple(servers.values()))
-
-
-def server_rules(name: str, settings: McpSettings, directory: TenantDirectory) -> ServerRules:
-    """Where a server may be used, by ids."""
-    rooms = []
-    for listed in settings.rooms:
-        platform, _, rest = listed.partition(":")
-        workspace, _, room = rest.partition("/")
-        rooms.append(room_id(directory.workspace(platform, workspace), room))
-    return ServerRules(
-        name,
-        settings.offered_tools(name),
-        frozenset(settings.agents),
-        frozenset(map(tenant_id, settings.tenants)),
-        frozenset(rooms),
-        settings.private,
-        settings.guests,
-    )
 
 
 def _key(settings: Settings) -> str:

@@ -7,11 +7,10 @@ from typing import Final
 
 from composer.model import Agent, Turn
 from composer.repositories.database import Transaction
-from composer.repositories.operations import DueNotice
+from composer.repositories.operations import ENTRIES, TOKENS, DueNotice
 from composer.repositories.reminders import Position
 from composer.repositories.scheduled import PostKind
 from composer.turn.scheduled.posts import Post, store_dm_post
-from composer.usage.plans import ENTRIES, TOKENS
 
 OF_API: Final = "Beyond that, the API refuses them until the first of the next month."
 WHAT_THEN: Final = {
