@@ -7,13 +7,10 @@ from typing import Any, Final
 
 import aiohttp
 import discord
-import structlog
 
 from bot.discord.words import PREVIEWS, Card, Forwarded, Outside, component_words, outside_words, with_times
 from composer.ingest.addressing import unaddressed
 from composer.model import DISCORD, Attachment, ConversationKind, Incoming, Place, Trust
-
-logger = structlog.get_logger()
 
 PLATFORM: Final = DISCORD
 DM_WORKSPACE: Final = "dm"  # of DMs with people who are in no guild of ours

@@ -166,11 +166,9 @@ def short_list(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LISTED_NAMES]) + more
 
 
-def first_error(error: ValidationError, what: str = "") -> str:
-    """The first error of a validation, as a sentence. `what` names the elements of a list."""
+def first_error(error: ValidationError) -> str:
+    """The first error of a validation, as a sentence."""
     detail = error.errors(include_url=False, include_input=False)[0]
-    path = list(detail["loc"])
-    start = f"{what} {int(path.pop(0)) + 1}: " if what and path and isinstance(path[0], int) else ""
-    field = ".".join(str(part) for part in path)
+    field = ".".join(str(part) for part in detail["loc"])
     message = detail["msg"].removeprefix("Value error, ").removesuffix(".")
-    return f"{start}{f'`{field}`: ' if field else ''}{message[:1].lower()}{message[1:]}."
+    return f"{f'`{field}`: ' if field else ''}{message[:1].lower()}{message[1:]}."

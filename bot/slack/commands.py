@@ -1,7 +1,6 @@
 """The `/nexus …` commands on Slack: the slash command, and the mention form where slash commands do not work."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,8 +43,6 @@ logger = structlog.get_logger()
 MAX_EPHEMERAL_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
-_GONE: Final = ("thread_not_found", "message_not_found")  # what Slack says of a message that was deleted
-_MESSAGE: Final = re.compile(r"\d+\.\d{6}")  # the id of a command that was given as a message
 _OK: Final = 200
 NO_PREVIEWS: Final = {"unfurl_links": False, "unfurl_media": False}  # Slack requests the address of a link for one
 MAX_TYPED: Final = 1_000  # messages that are known to have answered a question

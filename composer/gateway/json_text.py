@@ -62,14 +62,12 @@ _DECODER: Final = json.JSONDecoder(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value with its place: `text[start:end]`. Numbers are texts. `name` is that of a member of an object, whose
-    text begins at `name_start`."""
+    """A value with its place: `text[start:end]`. Numbers are texts. `name` is that of a member of an object."""
 
     value: Any
     start: int
     end: int
     name: str = ""
-    name_start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,12 @@ def members(text: str, start: int = 0, *, whole: bool = True) -> list[Part]:
     while text[at : at + 1] != "}":
         if found:
             at = _skip(text, _expect(text, at, ","))
-        name_start, (name, at) = at, _value(text, at)
+        name, at = _value(text, at)
         if not isinstance(name, str) or isinstance(name, _Number):
             raise BadInput(NO_JSON_BODY)
         value_start = _skip(text, _expect(text, _skip(text, at), ":"))
         value, end = _value(text, value_start)
-        found.append(Part(value, value_start, end, name, name_start))
+        found.append(Part(value, value_start, end, name))
         at = _skip(text, end)
     if whole and _skip(text, at + 1) != len(text):
         raise BadInput(NO_JSON_BODY)

@@ -142,13 +142,6 @@ async def rooms_with_later_ids(database: Database, workspace: Workspace) -> list
         return await tx.conversations.with_later_ids(workspace.platform, workspace.name)
 
 
-async def private_rooms(database: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
-    """Which of a platform's rooms were private when last reported. Unknown rooms are left out."""
-    async with database.transaction(workspace.tenant_id, "read") as tx:
-        found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
-    return {room for room, conversation in found.items() if conversation is not None and conversation.private}
-
-
 async def set_room_members(
     database: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
 ) -> None:

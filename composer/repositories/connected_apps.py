@@ -39,7 +39,6 @@ class StoredRefresh:
     digest: bytes
     expires_at: datetime
     revoked_at: datetime | None
-    resource: str
     permissions: tuple[str, ...]
 
 

@@ -15,9 +15,6 @@ _EVERYTHING: Final = (
     "To have all that you said and stored here forgotten for good: /nexus forget here. Everywhere: /nexus forget "
     "everything. Both show first how much that is."
 )
-_WORDS: Final = (
-    "To have something of yours forgotten for good: /nexus forget WORDS. It shows first what it would erase."
-)
 _NOT_STORED: Final = "Your message is not stored: it is erased once it is answered."
 
 

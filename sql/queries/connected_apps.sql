@@ -32,7 +32,7 @@ CROSS JOIN LATERAL (
 -- name: app_sign_in_find
 -- Find the sign-in of an app that a refresh token belongs to, by the part that all of the sign-in begin with, or an
 -- access token.
-SELECT t.id, t.refresh_digest AS digest, t.refresh_expires_at AS expires_at, k.revoked_at, t.resource, k.permissions
+SELECT t.id, t.refresh_digest AS digest, t.refresh_expires_at AS expires_at, k.revoked_at, k.permissions
 FROM app_tokens AS t JOIN api_keys AS k ON k.tenant_id = t.tenant_id AND k.id = t.key_id
 WHERE t.tenant_id = :tenant_id AND (t.family_digest = :family_digest OR t.access_digest = :access_digest) AND k.client = :client
 

@@ -11,12 +11,12 @@ import yaml
 
 from bot.commands.confirmations import BUTTON_EXPIRED, USED
 from bot.slack.doctor import SLACK_SCOPES, inspect
-from composer.ingest.rooms import private_rooms
 from composer.memory.forget import RETRACTED
+from composer.model import room_id
 from composer.settings import Settings
 from tests.support.documents import pdf
 from tests.support.program import ROOT
-from tests.support.slack.harness import Office, office_on
+from tests.support.slack.harness import Office, Running, office_on
 
 
 @pytest.fixture
@@ -462,6 +462,13 @@ async def test_a_command_by_mention_is_answered_in_a_thread_and_not_stored(offic
         assert office.model.prompts == []
 
 
+async def is_private(running: Running, channel: str) -> bool:
+    workspace = await running.adapter.inbox.workspace()
+    async with running.app.database.transaction(workspace.tenant_id, "read") as tx:
+        found = await tx.conversations.get(room_id(workspace, channel))
+    return found is not None and found.private
+
+
 async def test_a_private_channel_is_private_also_when_its_first_event_is_a_command_in_a_thread(office: Office) -> None:
     async with office.socket() as running:
         slack = office.slack
@@ -473,8 +480,7 @@ async def test_a_private_channel_is_private_also_when_its_first_event_is_a_comma
         await slack.post(cave, office.bob, office.mention("/nexus remember the code is zqcave"), thread=parent)
         await slack.wait_for(lambda: slack.ephemerals(office.bob))
         await running.settle()
-        rooms = await private_rooms(running.app.database, await running.adapter.inbox.workspace(), [cave])
-        assert rooms == {cave}
+        assert await is_private(running, cave)
 
 
 async def test_a_private_channel_is_private_also_when_its_first_event_is_a_slash_command(office: Office) -> None:
@@ -482,8 +488,7 @@ async def test_a_private_channel_is_private_also_when_its_first_event_is_a_slash
         cave = await office.slack.add_channel(office.team, "cave", [office.alice, office.bob], private=True)
         await office.slack.command(cave, office.bob, "remember the code is zqcave")
         await running.settle()
-        rooms = await private_rooms(running.app.database, await running.adapter.inbox.workspace(), [cave])
-        assert rooms == {cave}
+        assert await is_private(running, cave)
 
 
 async def test_whoever_made_a_channel_is_its_admin(office: Office) -> None:

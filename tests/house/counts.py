@@ -59,7 +59,7 @@ STEPS: Final = (
     "composer.ingest.receive.receive",
     "composer.ingest.validation.validate_message",
     "composer.ingest.resolution.resolve_users",
-    "composer.ingest.resolution.as_known",
+    "composer.ingest.resolution._as_known",
     "composer.ingest.receive._store",
     "composer.ingest.receive._split_at_privacy_changes",
     "composer.ingest.resolution.resolve_conversations",

@@ -1,8 +1,8 @@
 """The app for tests: open on real stores, with a clock that tests move and a delivery that records what it gets."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -161,9 +161,6 @@ class AppHarness:
 def _place(parts: dict[str, Any]) -> Place:
     names = ("room", "dm", "session", "thread", "private", "agent")
     return place_of(*(parts.get(name) for name in names))
-
-
-OpenHarness = Callable[..., AbstractAsyncContextManager[AppHarness]]
 
 
 @asynccontextmanager

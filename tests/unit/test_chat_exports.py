@@ -665,7 +665,6 @@ def rule(rule: str, at: int = 0, **more: Any) -> dict[str, Any]:
 
 
 HELLO = event("1", "ann", text("hello"), at=5)
-WAS_PRIVATE = {"prev_content": {"join_rule": "invite"}}
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,8 @@ _MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClientDocument:
-    """An app, as it says at its address, which is its id."""
+    """An app, as it says at its address."""
 
-    url: str
     name: str
     redirect_uris: tuple[str, ...]
 
@@ -137,7 +136,7 @@ def read_document(url: str, host: str, body: bytes) -> ClientDocument:
     if not usable:
         raise BadInput(WRONG.format(host=host, why="none of its redirect_uris begins with https or leads to localhost"))
     name = said.get("client_name")
-    return ClientDocument(url, clean_line(name if isinstance(name, str) else "", MAX_APP_NAME_CHARS) or host, usable)
+    return ClientDocument(clean_line(name if isinstance(name, str) else "", MAX_APP_NAME_CHARS) or host, usable)
 
 
 def _is_redirect(text: str) -> bool:

@@ -384,7 +384,6 @@ class _AnswerReader:
         self._text = AnswerText({tool.name: [name for name, _ in tool.arguments] for tool in tools}, hold=hold)
         self._finish = ""
         self._calls: list[_StreamedCall] = []
-        self._error: str | None = None
         self._begun = self._said_usage_last = self._restarted = False
         self.any_text = self.reasoned = False  # the model has reasoned before it answered
         self.is_open = True

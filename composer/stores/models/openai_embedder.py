@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, Unavailable
@@ -14,8 +13,6 @@ from composer.ports.models import MINILM_SCALE, EmbeddingResult, Scale, Vectors
 from composer.stores.models import calibration
 from composer.stores.models.openai_connection import ApiSubject, OpenAIConnection
 from composer.text.completions import count_of
-
-logger = structlog.get_logger()
 
 EMBEDDING_BATCH = 128  # texts of one request; the API accepts at most 2,048
 MAX_TEXT_BYTES = 8000  # of a text to embed: no byte-level tokenizer makes more than 8,191 tokens of it
