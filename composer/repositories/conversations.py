@@ -111,7 +111,7 @@ class PersonInFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomMember:
+class RecordedMember:
     """Who is recorded to be in a room now, by one of their accounts. `admin`: they opened it, and it is on no
     chat platform. `total`: how many there are."""
 
@@ -329,9 +329,9 @@ class Conversations:
         leave. `presence`: in which private rooms of chat platforms they are, and which they are an admin of."""
         return tuple(map(_joined_room, await self._joined("rooms_joined", users, presence)))
 
-    async def room_members(self, room: uuid.UUID, most: int, skipped: int) -> list[RoomMember]:
+    async def room_members(self, room: uuid.UUID, most: int, skipped: int) -> list[RecordedMember]:
         """Who is recorded to be in a room now, by name: `most` of them, after the first `skipped`."""
-        return await self._sql.fetch_as(RoomMember, "room_members", room_id=room, most=most, skipped=skipped)
+        return await self._sql.fetch_as(RecordedMember, "room_members", room_id=room, most=most, skipped=skipped)
 
     async def rooms_managed(self, presence: Presence) -> tuple[JoinedRoom, ...]:
         """The public rooms whose admin somebody is as their chat platforms say, also those that they never spoke in."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import discord
 import pytest
@@ -587,10 +589,11 @@ async def test_a_dm_waits_for_the_shards_that_are_still_to_connect(
         assert "off" not in again.messages[-1].content.split(".")[0]
 
 
-async def test_a_command_in_a_dm_is_refused_while_a_shard_does_not_connect(
+@asynccontextmanager
+async def with_a_shard_away(
     settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # It was shown as being thought of, for ever.
+) -> AsyncIterator[tuple[Discord, User, asyncio.Event]]:
+    """Two shards, of which the second one, with Bob's guild, does not connect before an event is set."""
     server.gateway.shards, gate = 2, asyncio.Event()
     guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
     bob = await server.add_member(guilds[1], "Bob")
@@ -604,6 +607,14 @@ async def test_a_command_in_a_dm_is_refused_while_a_shard_does_not_connect(
     async with on_discord(settings, server, guilds[1], wait=False) as here:
         await server.wait_for("identify")
         await until(lambda: here.adapter._was_ready)  # the first shard is connected
+        yield here, bob, gate
+
+
+async def test_a_command_in_a_dm_is_refused_while_a_shard_does_not_connect(
+    settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It was shown as being thought of, for ever.
+    async with with_a_shard_away(settings, server, monkeypatch) as (here, bob, gate):
         asked = await server.post(server.dm(bob), bob, "hello")
         refused = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
         await until(lambda: [message.content for message in refused.messages] == [STILL_CONNECTING])
@@ -617,19 +628,7 @@ async def test_who_writes_in_a_dm_while_a_shard_does_not_connect_is_told_once_th
     settings: Settings, server: DiscordServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # README: in a DM the agent answers every message. It was silent for as long as the shard did not connect.
-    server.gateway.shards, gate = 2, asyncio.Event()
-    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
-    bob = await server.add_member(guilds[1], "Bob")
-
-    async def one_alone(client: discord.Client, shard: int, *, initial: bool) -> None:
-        if not initial:
-            await gate.wait()
-
-    monkeypatch.setattr(discord.Client, "before_identify_hook", one_alone)
-    monkeypatch.setattr("bot.discord.guilds.SHARDS_SECONDS", 0.01)
-    async with on_discord(settings, server, guilds[1], wait=False) as here:
-        await server.wait_for("identify")
-        await until(lambda: here.adapter._was_ready)  # the first shard is connected
+    async with with_a_shard_away(settings, server, monkeypatch) as (here, bob, gate):
         first = await server.post(server.dm(bob), bob, "hello")
         await server.wait_for_message(lambda m: m.content == WAITING)
         second = await server.post(server.dm(bob), bob, "are you there?")

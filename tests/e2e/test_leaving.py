@@ -7,8 +7,8 @@ from composer.app import App
 from composer.model import Workspace
 from composer.people.credentials.issuing import KeyRequest, create_key
 from composer.settings import Settings
-from tests.support.discord.harness import on_discord
-from tests.support.discord.model import Guild, User
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
 from tests.support.waiting import until
@@ -30,17 +30,22 @@ async def opens(app: App, key: str) -> bool:
     return await app.credentials.resolve(key) is not None
 
 
+async def keys_of(here: Discord, general: Channel, bob: User, ada: User) -> tuple[list[str], str]:
+    """Two keys of Bob's, and one of Ada's, once both have written."""
+    for person in (ada, bob):
+        await here.server.post(general, person, f"hello from {person.name}")
+        await here.stored(f"hello from {person.name}")
+    keys = [await key_of(here.app, here.workspace, str(bob.id), vendor) for vendor in (None, "claude")]
+    return keys, await key_of(here.app, here.workspace, str(ada.id))
+
+
 async def test_who_leaves_a_discord_server_loses_their_keys(
     settings: Settings, server: DiscordServer, guild: Guild, ada: User
 ) -> None:
     bob = await server.add_member(guild, "Bob")
     general = await server.add_channel(guild, "talk")
     async with on_discord(settings, server, guild) as here:
-        for person in (ada, bob):
-            await server.post(general, person, f"hello from {person.name}")
-            await here.stored(f"hello from {person.name}")
-        keys = [await key_of(here.app, here.workspace, str(bob.id), vendor) for vendor in (None, "claude")]
-        adas = await key_of(here.app, here.workspace, str(ada.id))
+        keys, adas = await keys_of(here, general, bob, ada)
         assert [await opens(here.app, key) for key in (*keys, adas)] == [True, True, True]
         await server.remove_member(guild, bob)
         await until(lambda: _none_opens(here.app, keys))
@@ -67,11 +72,7 @@ async def test_who_left_a_discord_server_while_nexus_was_away_loses_their_keys(
     bob = await server.add_member(guild, "Bob")
     general = await server.add_channel(guild, "talk")
     async with on_discord(settings, server, guild) as here:
-        for person in (ada, bob):
-            await server.post(general, person, f"hello from {person.name}")
-            await here.stored(f"hello from {person.name}")
-        keys = [await key_of(here.app, here.workspace, str(bob.id), vendor) for vendor in (None, "claude")]
-        adas = await key_of(here.app, here.workspace, str(ada.id))
+        keys, adas = await keys_of(here, general, bob, ada)
     await server.remove_member(guild, bob)
     async with on_discord(settings, server, guild) as here:
         await until(lambda: _none_opens(here.app, keys))

@@ -28,7 +28,7 @@ from bot.web.oauth.documents import MAX_APP_NAME_CHARS, MAX_REDIRECTS
 from bot.web.oauth.metadata import AUTH_METHODS, OAUTH_SCOPES, resource_of
 from composer.errors import BadInput, NexusError, NotFound
 from composer.people.credentials import connected_apps
-from composer.people.credentials.connected_apps import AuthorizationRequest, Tokens
+from composer.people.credentials.connected_apps import ACCESS_LIFETIME, AppTokens, AuthorizationRequest
 from composer.people.credentials.keys import digest
 from composer.people.credentials.redirects import check_redirect_uri, host_of
 from composer.ports.clock import Clock
@@ -182,11 +182,11 @@ class TokenProvider:
             raise TokenError("invalid_grant", str(error)) from error
         return await self._given(client, found)
 
-    async def _given(self, client: SdkClient, found: Tokens) -> OAuthToken:
+    async def _given(self, client: SdkClient, found: AppTokens) -> OAuthToken:
         await self._clients.note_use(client.client_id)
         return OAuthToken(
             access_token=found.access,
-            expires_in=int(found.lifetime.total_seconds()),
+            expires_in=int(ACCESS_LIFETIME.total_seconds()),
             scope=" ".join(found.permissions),
             refresh_token=found.refresh,
         )

@@ -53,13 +53,12 @@ class AuthorizationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class AppTokens:
     """Both tokens of a sign-in, shown this once. `permissions` are those of the access token."""
 
     access: str
     refresh: str
     permissions: tuple[str, ...]
-    lifetime: timedelta = ACCESS_LIFETIME
 
 
 async def require_may_connect(tx: Transaction, principal: Principal) -> None:
@@ -138,7 +137,7 @@ async def find_code(database: Database, client: str, text: str, now: datetime) -
         return found.app
 
 
-async def redeem_code(database: Database, client: str, text: str, random: Random, now: datetime) -> Tokens | None:
+async def redeem_code(database: Database, client: str, text: str, random: Random, now: datetime) -> AppTokens | None:
     """Use a code up: the first tokens of a sign-in. None as with `find_code`, of two at once for the second."""
     tenant, parsed = _tenant_of(text, CredentialKind.APP_CODE), keys.parse(text, CredentialKind.APP_CODE)
     async with database.transaction(tenant) as tx:
@@ -168,7 +167,7 @@ async def permissions_of(database: Database, client: str, text: str, now: dateti
 
 async def renew(
     database: Database, client: str, text: str, permissions: Sequence[str], random: Random, now: datetime
-) -> Tokens:
+) -> AppTokens:
     """Use a refresh token up: the tokens that take the place of it and of its access token. `permissions` are among
     those of `permissions_of`. Where it comes twice at once, the second time ends the sign-in. Raises NotFound."""
     tenant, parsed = _tenant_of(text, CredentialKind.REFRESH_TOKEN), keys.parse(text, CredentialKind.REFRESH_TOKEN)
@@ -208,7 +207,7 @@ async def _end(tx: Transaction, sign_in: uuid.UUID, client: str, why: str, now: 
 
 def _made(
     tenant: str, refresh: str, permissions: Sequence[str], random: Random, now: datetime
-) -> tuple[Tokens, TokenRow]:
+) -> tuple[AppTokens, TokenRow]:
     access = keys.make(CredentialKind.ACCESS_TOKEN, tenant, random(SECRET_BYTES))
     allowed = tuple(sorted(permissions))
     row = TokenRow(
@@ -219,7 +218,7 @@ def _made(
         keys.digest(refresh),
         now + REFRESH_LIFETIME,
     )
-    return Tokens(access, refresh, allowed), row
+    return AppTokens(access, refresh, allowed), row
 
 
 def _sign_in_of(code: str) -> uuid.UUID:
