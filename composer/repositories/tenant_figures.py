@@ -1,7 +1,7 @@
 """Figures of a whole tenant, for its admins: who its people are, and how much there is. Never what anything says."""
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -72,6 +72,29 @@ class TenantPlace:
     admin_names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TenantDay:
+    """What happened in a tenant on a day, of which `day` is the place among those asked for. `failures`: answers that
+    failed, beside `answers`. `half_seconds`, `most_seconds`: what half of the answers, and 95 of 100, took at most from
+    the question on (None: there were none). `messages` of people, and memories that were `learnt` from them."""
+
+    day: int
+    answers: int
+    failures: int
+    half_seconds: float | None
+    most_seconds: float | None
+    messages: int
+    learnt: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantWaiting:
+    """Questions that are not answered yet, and when the oldest of them came."""
+
+    questions: int
+    since: datetime | None
+
+
 class TenantFigures:
     """Counts over a whole tenant. Whoever asks must be an admin of it."""
 
@@ -105,6 +128,17 @@ class TenantFigures:
         """How much there is of what, by these names of FIGURES: no other is counted."""
         rows = await self._sql.fetch("tenant_figures", now=now, nameless=NAMELESS, names=list(names))
         return {row["name"]: row["count"] for row in rows}
+
+    async def days(self, starts: Sequence[datetime]) -> list[TenantDay]:
+        """What happened on each day, of which `starts` has when each begins, and when the last one ends."""
+        return await self._sql.fetch_as(
+            TenantDay, "tenant_days", starts=list(starts), since=starts[0], until=starts[-1]
+        )
+
+    async def waiting(self) -> TenantWaiting:
+        """The questions that wait for their answers."""
+        (found,) = await self._sql.fetch_as(TenantWaiting, "tenant_waiting")
+        return found
 
     async def places(
         self,

@@ -86,3 +86,39 @@ WHERE :words::text IS NULL OR strpos(lower(p.name), :words) > 0
       OR EXISTS (SELECT FROM ({{place_admins_rows}}) AS a WHERE strpos(lower(a.name), :words) > 0)
 ORDER BY p.created_at DESC, p.id DESC
 LIMIT :limit
+
+-- name: tenant_days
+-- Count what happened in a tenant on each day, of which `starts` has when each begins, and when the last one ends: answers,
+-- those that failed, how many seconds half of the answers and 95 of 100 took at most (NULL: there were none), messages that
+-- people sent (without what was imported), and memories that were learnt from them. `day`: its place among them.
+SELECT days.day, coalesce(answered.answers, 0) AS answers, coalesce(answered.failures, 0) AS failures,
+       answered.seconds[1] AS half_seconds, answered.seconds[2] AS most_seconds,
+       coalesce(said.count, 0) AS messages, coalesce(learnt.count, 0) AS learnt
+FROM generate_series(0, cardinality(:starts::timestamptz[]) - 2) AS days (day)
+LEFT JOIN (
+    SELECT width_bucket(answered_at, :starts::timestamptz[]) - 1 AS day,
+           count(*) FILTER (WHERE failure IS NULL) AS answers, count(*) FILTER (WHERE failure IS NOT NULL) AS failures,
+           percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM answered_at - queued_at)::double precision)
+               FILTER (WHERE failure IS NULL) AS seconds
+    FROM turns WHERE tenant_id = :tenant_id AND answered_at >= :since AND answered_at < :until
+    GROUP BY 1
+) AS answered USING (day)
+LEFT JOIN (
+    SELECT width_bucket(m.at, :starts::timestamptz[]) - 1 AS day, count(*) AS count
+    FROM conversations AS c
+    JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+    WHERE c.tenant_id = :tenant_id AND m.at >= :since AND m.at < :until AND m.agent_id IS NULL AND NOT m.ephemeral
+          AND m.import_id IS NULL
+    GROUP BY 1
+) AS said USING (day)
+LEFT JOIN (
+    SELECT width_bucket(created_at, :starts::timestamptz[]) - 1 AS day, count(*) AS count
+    FROM memories
+    WHERE tenant_id = :tenant_id AND origin = 'extracted' AND created_at >= :since AND created_at < :until
+    GROUP BY 1
+) AS learnt USING (day)
+ORDER BY days.day
+
+-- name: tenant_waiting
+-- Count the questions of a tenant that are not answered yet, with when the oldest of them came (NULL: there is none).
+SELECT count(*) AS questions, min(queued_at) AS since FROM turns WHERE tenant_id = :tenant_id AND state = 'queued'

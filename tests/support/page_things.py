@@ -360,6 +360,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "GET /admin": Row(ADMINS),
     "GET /admin/audit": Row(ADMINS),
     "GET /admin/audit/export": Row(ADMINS),
+    "GET /admin/figures": Row(ADMINS),
     "GET /admin/import": Row(ADMINS),
     "GET /admin/people": Row(ADMINS),
     "GET /admin/people/{user}": Row(ADMINS, somebody),

@@ -549,6 +549,10 @@ class AsyncNexus:
         """GET /v1/admin/figures"""
         return cast(dict[str, Any], await self.request("GET", "/v1/admin/figures"))
 
+    async def admin_figures_by_day(self, days: int = 30) -> dict[str, Any]:
+        """GET /v1/admin/figures/days: answers and their seconds, what came in and was learnt, and what waits now."""
+        return cast(dict[str, Any], await self.request("GET", "/v1/admin/figures/days", params={"days": days}))
+
     async def person_invitations(self) -> list[dict[str, Any]]:
         """GET /v1/admin/invitations: to the organisation, that nobody has accepted yet."""
         return await self._items("/v1/admin/invitations")

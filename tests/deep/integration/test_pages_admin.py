@@ -45,7 +45,7 @@ from tests.support.web import served_at
 
 SECRET: Final = "zqsecret"
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
-PAGES: Final = ("/admin", "/admin/people", "/admin/audit", "/admin/import", "/admin/settings")
+PAGES: Final = ("/admin", "/admin/figures", "/admin/people", "/admin/audit", "/admin/import", "/admin/settings")
 ROUTES: Final = [
     route
     for route in web.ROUTES
@@ -128,20 +128,20 @@ async def test_no_page_or_route_of_admins_shows_a_word_of_anybody(
     root = await root_of(harness, client)
     await say_secrets(harness)
     pages = [await root.page(path) for path in (*PAGES, "/admin/audit/export", "/usage?whose=everyone")]
-    users = re.findall(r"/admin/people/([0-9a-f-]{36})", pages[1])
+    users = re.findall(r"/admin/people/([0-9a-f-]{36})", pages[2])
     pages += [await root.page(f"/admin/people/{user}") for user in users]
     pages += [await root.page(f"/admin/audit?user={user}") for user in users]
     key = bearer(await key_of(harness, "root"))
-    of_all = ("health", "jobs", "backups", "imports", "settings", "audit", "audit/verification")
+    of_all = ("health", "figures/days", "jobs", "backups", "imports", "settings", "audit", "audit/verification")
     for path in (*of_all, *(f"users/{each}" for each in users)):
         answer = await client.get(f"/v1/admin/{path}", headers=key)
         assert answer.status_code == 200, answer.text
         pages.append(answer.text)
     for text in pages:
         assert SECRET not in text
-    assert "bob" in pages[1]
-    assert "joined a private room" in pages[2]
-    assert "#<span" in pages[2], "public rooms have names"
+    assert "bob" in pages[2]
+    assert "joined a private room" in pages[3]
+    assert "#<span" in pages[3], "public rooms have names"
 
 
 async def test_of_many_entries_of_somebody_the_first_are_counted(
@@ -162,7 +162,7 @@ async def test_another_organisation_changes_nothing_of_a_page(harness: AppHarnes
     root = await root_of(harness, client)
     await harness.say("carol", "good morning", room="general", workspace="umbrella")
     await key_of(harness, "carol", workspace="umbrella")
-    paths = ("/admin", "/admin/people", "/admin/settings", "/usage?whose=everyone")
+    paths = ("/admin", "/admin/figures", "/admin/people", "/admin/settings", "/usage?whose=everyone")
     await root.page("/admin")
     await harness.app.credentials._last_use.settle()
     now = harness.clock.tick()

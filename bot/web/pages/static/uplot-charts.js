@@ -10,14 +10,16 @@
     const series = heads
       .map((head, at) => ({ name: head.textContent, draw: head.dataset.draw, at }))
       .filter((each) => each.at > 0);
-    const values = series.map((each) => rows.map((row) => Number(row.cells[each.at].dataset.value)));
+    const valueOf = (cell) => (cell.dataset.value === "" ? null : Number(cell.dataset.value));
+    const values = series.map((each) => rows.map((row) => valueOf(row.cells[each.at])));
     const said = series.map((each) => rows.map((row) => row.cells[each.at].textContent));
     return { labels, series, values, said };
   }
 
   function draw(figure) {
     const { labels, series, values, said } = read(figure);
-    const drawn = series.map((each, at) => ({ ...each, index: at })).filter((each) => each.draw);
+    const drawn = series.map((each, at) => ({ ...each, index: at })).filter((each) => each.draw)
+      .sort((a, b) => (a.draw === "line") - (b.draw === "line")); // the line is drawn over the bars
     const place = document.createElement("div");
     place.className = "canvas";
     place.setAttribute("aria-hidden", "true");
@@ -25,6 +27,10 @@
     readout.after(place);
     figure.querySelector("details").removeAttribute("open");
     const both = drawn.length > 1;
+    const one = figure.dataset.chart === "one-scale"; // both count alike
+    const scaleOf = (each) => (one ? drawn[0].draw : each.draw);
+    const key = both ? drawn.map((each) => `${each.draw === "bars" ? "\u25ae" : "\u2501"} ${each.name}`).join("   ") : "";
+    readout.textContent = key;
     let plot = null;
 
     function options() {
@@ -38,7 +44,7 @@
         legend: { show: false },
         cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
         scales: Object.fromEntries([["x", { time: false, range: (u, min, max) => [min - 0.6, max + 0.6] }],
-          ...drawn.map((each) => [each.draw, { range: (u, min, max) => [0, Math.max(1, max) * 1.08] }])]),
+          ...drawn.map((each) => [scaleOf(each), { range: (u, min, max) => [0, Math.max(1, max) * 1.08] }])]),
         axes: [
           { stroke: ink, font, grid: { show: false }, ticks: { show: false }, size: 26, space: 78,
             splits: (u, axis, min, max, step) => {
@@ -47,16 +53,19 @@
               return found;
             },
             values: (u, splits) => splits.map((at) => labels[at] ?? "") },
-          { scale: drawn[0].draw, stroke: ink, font, size: 46, ticks: { show: false }, grid: { stroke: grid, width: 1 },
-            values: (u, splits) => splits.map((value) => (Number.isInteger(value) ? compact.format(value) : "")) },
+          ...drawn.slice(0, one ? 1 : 2).map((each, n) => ({
+            scale: scaleOf(each), side: n ? 1 : 3, stroke: ink, font, size: 46, ticks: { show: false },
+            grid: n ? { show: false } : { stroke: grid, width: 1 },
+            values: (u, splits) => splits.map((value) => (Number.isInteger(value) ? compact.format(value) : "")) })),
         ],
         series: [{}, ...drawn.map((each) => each.draw === "bars"
-          ? { scale: "bars", paths: bars, fill: both ? soft : accent, stroke: both ? soft : accent, width: 0, points: { show: false } }
-          : { scale: "line", stroke: accent, width: 2, points: { show: labels.length === 1 } })],
+          ? { scale: scaleOf(each), paths: bars, fill: both ? soft : accent, stroke: both ? soft : accent, width: 0, points: { show: false } }
+          : { scale: scaleOf(each), stroke: accent, width: 2,
+              points: { show: labels.length === 1 || values[each.index].includes(null), size: 5, fill: accent } })],
         hooks: {
           setCursor: [(u) => {
             const at = u.cursor.idx;
-            readout.textContent = at === null || at === undefined ? ""
+            readout.textContent = at === null || at === undefined ? key
               : `${labels[at]}: ${series.map((each, n) => `${said[n][at]} ${each.name}`).join(" · ")}`;
           }],
         },
