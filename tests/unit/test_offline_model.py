@@ -371,6 +371,26 @@ async def test_days_of_a_question_are_those_of_the_zone_that_context_names() -> 
     assert await answer(prompt("what happened on 2 May?", recall=late, system=nowhere)) == NOTHING_REMEMBERED
 
 
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-05-01 23:30", "2026-05-02 01:30"),
+        ("2026-01-15 09:00", "2026-01-15 10:00"),
+        ("2026-05-01", "2026-05-01"),
+        ("2026-05-01 21:30 to 21:50", "2026-05-01 23:30 to 23:50"),
+        ("2026-05-01 21:30 to 22:50", "2026-05-01 23:30 to 2026-05-02 00:50"),
+        ("2026-05-01 to 2026-05-03", "2026-05-01 to 2026-05-03"),
+    ],
+)
+async def test_times_are_quoted_as_the_clocks_of_the_zone_of_context_showed_them(at: str, shown: str) -> None:
+    recall = f'- (s1) {at} dave (in "#general"): The ferry sank by night.'
+    now = "2026-05-04 in Europe/Berlin; times are UTC, in the text of summaries Europe/Berlin."
+    berlin = f"{SYSTEM}\n\nToday is Monday, {now}"
+    asked = "when did the ferry sink?"
+    assert quotes(await answer(prompt(asked, recall=recall, system=berlin)))[0].startswith(f"- (s1) dave ({shown}): ")
+    assert quotes(await answer(prompt(asked, recall=recall)))[0].startswith(f"- (s1) dave ({at}): ")
+
+
 async def test_a_subject_at_a_time_is_looked_for_in_that_time_first() -> None:
     recall = f'{OF_MAY}\n- (s5) 2026-04-02 09:00 erin (in "#general"): The ferry left with the ferry crew of the ferry.'
     (first, *_) = quotes(await answer(prompt("what was said about the ferry on 2 May?", recall=recall)))

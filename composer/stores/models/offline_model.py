@@ -7,7 +7,7 @@ these by its messages in order.
 import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from functools import partial
 from math import log
 
@@ -19,6 +19,7 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import FACTS, MISSED_SINCE, OPEN_REMINDER, PROJECT_ROOMS_CLOSED, RELATED, ROOMS_CLOSED
 from composer.stores.models.offline_times import (
     SUMMARY_HEADER,
+    in_zone,
     is_within,
     named_periods,
     names_a_wish,
@@ -113,6 +114,7 @@ class _Entry:
     newer_than: str = ""  # the mark of an older line
     older_than: str = ""  # the mark of a newer line
     own: bool = False  # the asker's
+    zone: tzinfo = UTC  # in which it is quoted
 
     @property
     def when(self) -> str:
@@ -126,10 +128,11 @@ class _Entry:
         return SUMMARY_HEADER.match(self.text) is not None or self.kind == "summary"
 
     def quote_lines(self, max_chars: int) -> str:
-        """A quote of the first lines of a summary, under its time."""
+        """A quote of the first lines of a summary, under its time as its reader's clocks showed it."""
         summary = SUMMARY_HEADER.match(self.text)
         told = self.text[summary.end() :] if summary else self.text
-        head = f"- ({self.mark or self.section.lower()}) {summary['kind'] if summary else self.kind}, {self.when}:"
+        kind, at = summary["kind"] if summary else self.kind, in_zone(self.when, self.zone)
+        head = f"- ({self.mark or self.section.lower()}) {kind}, {at}:"
         lines, left = [head], max_chars - len(head)
         for line in told.splitlines():
             shown = " ".join(line.split())
@@ -140,18 +143,20 @@ class _Entry:
         return "\n".join(lines)
 
     def quote(self, text: str) -> str:
-        """A quote of `text` from this entry, with its source mark, speaker and date."""
+        """A quote of `text` from this entry, with its source mark, its speaker, and its time as its reader's clocks
+        showed it."""
         shown = (
             text if len(text) <= MAX_OFFLINE_QUOTE_CHARS else text[: MAX_OFFLINE_QUOTE_CHARS - 1].rstrip() + "\u2026"
         )
         mark = f"({self.mark}) " if self.mark else ""
-        who = f"{self.speaker} ({self.at})" if self.speaker and self.at else self.speaker or self.at
+        at = in_zone(self.at, self.zone)
+        who = f"{self.speaker} ({at})" if self.speaker and at else self.speaker or at
         if not mark and not who:
             mark = f"({self.section.lower()}) "
         return f"- {mark}{who + ': ' if who else ''}{' '.join(shown.split())}"
 
 
-def _entry(section: str, line: str) -> _Entry:
+def _entry(section: str, line: str, zone: tzinfo) -> _Entry:
     mark = _MARK.match(line)
     body = line[mark.end() :] if mark else line
     spoken = _SPOKEN.match(body) or _RECALLED.match(body)
@@ -169,11 +174,13 @@ def _entry(section: str, line: str) -> _Entry:
         newer_than=ages.get("newer", ""),
         older_than=ages.get("older", ""),
         own=own,
+        zone=zone,
     )
 
 
-def _entries(content: str, section: str) -> Iterator[_Entry]:
-    """The entries of one message of the request. Lines before the first heading belong to `section`."""
+def _entries(content: str, section: str, zone: tzinfo) -> Iterator[_Entry]:
+    """The entries of one message of the request. Lines before the first heading belong to `section`. `zone`: that of
+    whoever asks."""
     lines: list[str] = []
     files: list[str] = []  # what stands in its files: below a line of the program's, which has no bar
     in_file = False
@@ -186,7 +193,7 @@ def _entries(content: str, section: str) -> Iterator[_Entry]:
             in_file = in_file or is_note
             continue
         if lines:
-            entry = _entry(section, "\n".join(lines))
+            entry = _entry(section, "\n".join(lines), zone)
             yield entry
             if files:
                 yield replace(entry, text="\n".join(files), speaker=f"{entry.speaker}{QUOTED_IN_FILE}")
@@ -200,6 +207,7 @@ def _entries(content: str, section: str) -> Iterator[_Entry]:
 def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
     """The entries that may be quoted, in the order of the prompt, and the question."""
     last = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
+    zone = zone_of(messages)
     quotable: list[_Entry] = []
     questions: list[_Entry] = []
     for number, message in enumerate(messages):
@@ -207,7 +215,7 @@ def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
             continue  # The agent's own messages are no evidence.
         # The first message contains the rules, even if it is sent as a user message.
         before_heading = "MESSAGE" if number == last else "WORKING" if number else "SYSTEM"
-        for entry in _entries(message.content, before_heading):
+        for entry in _entries(message.content, before_heading, zone):
             if number == last and entry.section == "MESSAGE":
                 questions.append(entry)
             elif entry.section in QUOTABLE or (

@@ -26,6 +26,22 @@ def zone_of(messages: Sequence[ChatMessage]) -> tzinfo:
         return UTC
 
 
+def in_zone(at: str, zone: tzinfo) -> str:
+    """The time of a line of the prompt as a zone's clocks showed it; days, and what is no time, stay as they are."""
+    first, _, last = at.partition(" to ")
+    if last and len(last) == len("09:00"):
+        last = f"{first[: len('2026-05-04')]} {last}"
+    start, end = _asked_at(first), _asked_at(last or first)
+    if start is None or end is None:
+        return at
+    start, end = start.astimezone(zone), end.astimezone(zone)
+    if not last:
+        return f"{start:{_MINUTE}}"
+    return (
+        f"{start:{_MINUTE}} to {end:%H:%M}" if start.date() == end.date() else f"{start:{_MINUTE}} to {end:{_MINUTE}}"
+    )
+
+
 def named_periods(question: str, asked_at: str, zone: tzinfo) -> list[Period]:
     """The periods that a question names; `asked_at` is its time in the prompt, "2026-05-04 09:00" in UTC."""
     now = _asked_at(asked_at)
