@@ -17,6 +17,7 @@ from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text import spelling
 from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.vocabulary import Period
+from composer.text.passages import is_whole
 from composer.text.plain_questions import Plain
 from composer.visibility import Readable
 
@@ -195,6 +196,8 @@ async def _candidates(
     only_time = bool(periods) and relevance.asks_only_for_a_time(query.about, query.agents)
     in_rooms = readable.within(query.rooms) if query.rooms else readable
     excluded = [*map(episode_id, shown.messages), *_ids(shown.summaries)]
+    long = [episode_id(each) for each in shown.messages if each.attachments or not is_whole(each.text)]
+    long += _ids(shown.summaries)
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
     people = _people(query)
@@ -205,12 +208,12 @@ async def _candidates(
     ) -> tuple[list[Candidate], bool]:
         """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
-        found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end, authors)
+        found = await recall.search(scope, query.vector, terms, most, excluded, now, start, end, authors, long)
         if unknown := [term for term in found.unknown if term not in spelt]:
             spelt.update(await _spelt(recall, readable, unknown, since, now))
         meant = sorted({spelt.get(term, term) for term in terms} - {""})
         if meant != sorted(terms):
-            found = await recall.search(scope, query.vector, meant, most, excluded, now, start, end, authors)
+            found = await recall.search(scope, query.vector, meant, most, excluded, now, start, end, authors, long)
         read = [each for each in found.candidates if readable.admits(each.item)]
         if query.scale != MINILM_SCALE:
             read = [each.on(query.scale) for each in read]

@@ -149,11 +149,12 @@ class Recall:
         since: datetime = EARLIEST,
         until: datetime | None = None,
         authors: Collection[uuid.UUID] = (),
+        long: Sequence[uuid.UUID] | None = None,
     ) -> Found:
         """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best.
 
         Items before `since` or after `until` (None: `now`) are neither found nor counted, nor those of others than the
-        `authors`, if there are any.
+        `authors`, if there are any. What is to `exclude` is one passage each, but for the `long` (None: perhaps all).
         """
         rows = await self._sql.fetch(
             "recall_search",
@@ -164,6 +165,7 @@ class Recall:
             terms=sorted(terms),
             limit=limit,
             exclude=list(exclude),
+            exclude_long=list(exclude if long is None else long),
             now=now,
             since=since,
             until=now if until is None else min(until, now),

@@ -28,9 +28,14 @@ class Passage:
         return text if self.chars is None else text[self.start : self.start + self.chars]
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is one passage."""
+    return len(text) <= MAX_WHOLE_BYTES and _bytes_of(text) <= MAX_WHOLE_BYTES
+
+
 def passages(text: str) -> list[Passage]:
     """The passages of a text, in their order: a short one is one passage, and so is an empty one."""
-    size = len(text.encode("utf-8", "surrogatepass"))
+    size = _bytes_of(text)
     if size <= MAX_WHOLE_BYTES:
         return [Passage()]
     share = len(text) / size  # characters a byte: passages of any script are of about so many tokens
@@ -45,6 +50,10 @@ def passages(text: str) -> list[Passage]:
             break
         start = _start(text, bounds, end - overlap, end)
     return found
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _end(text: str, bounds: list[int], least: int, most: int) -> int:

@@ -27,12 +27,14 @@
 -- ltrim() reads a whole text, so only those that begin with what it takes away are given to it.
 -- A message's text is followed by the texts of its files and voice notes (message_words).
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
--- already. Rows before `since` and after `until` are neither found nor counted, nor those of others than the `authors`
+-- already; those of them that may be in several passages are the `exclude_long` ones, whose rows are counted. Rows before
+-- `since` and after `until` are neither found nor counted, nor those of others than the `authors`
 -- (NULL: everybody's). `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
 -- from 0 to 3.
 WITH excluded AS MATERIALIZED (
-    SELECT count(*) AS items FROM recall_index WHERE tenant_id = :tenant_id AND id = ANY (:exclude::uuid[])
+    SELECT cardinality(:exclude::uuid[]) + count(*) AS items FROM recall_index
+    WHERE tenant_id = :tenant_id AND id = ANY (:exclude_long::uuid[])
 ), question AS MATERIALIZED (
     SELECT :vector::vector AS vector, (:weights::bit varying[])[1] AS lower_bits,
            (:weights::bit varying[])[2] AS higher_bits
@@ -47,7 +49,7 @@ WITH excluded AS MATERIALIZED (
 ), nearest_by_signs AS MATERIALIZED (
     SELECT id, part, user_id, at, signature, magnitude FROM (
         SELECT id, part, user_id, at, signature, magnitude,
-               bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
+               signature <~> (SELECT binary_quantize(vector) FROM question) AS distance
         FROM recall_index
         WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
               AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
@@ -194,7 +196,7 @@ WITH excluded AS MATERIALIZED (
                             AND (m.agent_id IS NOT NULL OR right(m.text, 1) = '?'))
 ), statements AS MATERIALIZED (
     SELECT told.id, told.at, told.user_id, told.embedding,
-           binary_quantize(told.embedding + (SELECT vector FROM question))::bit varying AS signature
+           binary_quantize(told.embedding + (SELECT vector FROM question)) AS signature
     FROM told CROSS JOIN (SELECT embedding, distance FROM told WHERE place = 1) AS first
     WHERE place = 1 OR (told.embedding <=> first.embedding) <= 0.9::float8 * first.distance
     ORDER BY told.at, told.id
@@ -205,7 +207,7 @@ WITH excluded AS MATERIALIZED (
         SELECT DISTINCT ON (id) id, part, likeness FROM (
             SELECT r.id, r.part, near.own, r.likeness FROM (
                 SELECT id, part, user_id = statement.user_id AS own,
-                       bit_count(signature # statement.signature)
+                       (signature <~> statement.signature)
                        - CASE WHEN user_id = statement.user_id THEN 20 ELSE 0 END AS distance
                 FROM nearest_by_signs WHERE at > statement.at
                 ORDER BY distance, id, part

@@ -111,10 +111,12 @@ class World:
         *,
         most: int = 10_000,
         leave_out: Sequence[uuid.UUID] = (),
+        long: Sequence[uuid.UUID] | None = None,
         authors: Sequence[uuid.UUID] = (),
     ) -> list[Candidate]:
         async with self._taking.database.transaction(self.tenant, "read") as tx:
-            return (await tx.recall.search(who, vector, terms, most, leave_out, NOW, authors=authors)).candidates
+            found = await tx.recall.search(who, vector, terms, most, leave_out, NOW, authors=authors, long=long)
+            return found.candidates
 
     async def read(self, query: SearchQuery, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
         """Read as a turn does, or without its `floor` of relevance."""
@@ -278,8 +280,9 @@ async def test_a_large_scope_is_filtered_by_signs_then_magnitudes_then_compared_
     assert {uuid.UUID(f.item.id) for f in found} == expected(())
     # Items already in the prompt take no place among the thousand candidates.
     without = sorted(cosine, key=lambda id: -cosine[id])[:150]
-    found = await world.search(room_of(world.tenant), (), question, most=20, leave_out=without)
-    assert {uuid.UUID(f.item.id) for f in found} == expected(without)
+    for long in (None, (), without[:3]):  # each is one passage
+        found = await world.search(room_of(world.tenant), (), question, most=20, leave_out=without, long=long)
+        assert {uuid.UUID(f.item.id) for f in found} == expected(without)
 
 
 async def test_an_item_without_a_vector_is_found_by_words_alone(receiver: Receiver) -> None:

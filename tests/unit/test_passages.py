@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.text.passages import MAX_WHOLE_BYTES, OVERLAP_BYTES, PASSAGE_BYTES, Passage, passages
+from composer.text.passages import (
+    MAX_WHOLE_BYTES,
+    OVERLAP_BYTES,
+    PASSAGE_BYTES,
+    Passage,
+    is_whole,
+    passages,
+)
 
 PROSE = " ".join(f"Sentence number {n} ends here." for n in range(300))
 TABLE = "\n".join(f"row {n} | value {n * 7} | open" for n in range(300))
@@ -15,6 +22,13 @@ TABLE = "\n".join(f"row {n} | value {n * 7} | open" for n in range(300))
 def test_a_short_text_is_one_passage() -> None:
     assert passages("") == passages("x" * MAX_WHOLE_BYTES) == [Passage()]
     assert Passage().of("all of it") == "all of it"
+
+
+@given(st.text("ab é日😀", max_size=2_000))
+def test_what_is_whole_is_one_passage(text: str) -> None:
+    assert is_whole(text) == (len(passages(text)) == 1)
+    assert is_whole("é" * (MAX_WHOLE_BYTES // 2))
+    assert not is_whole("é" * (MAX_WHOLE_BYTES // 2) + "x")
 
 
 @pytest.mark.parametrize(("text", "end"), [(PROSE, "."), (TABLE, "\n"), ("日本語の文章です。" * 200, "。")])
