@@ -7,7 +7,6 @@ was talked about for a while, the messages around a hit are as often about it as
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Final
 
 from composer.layers.ranking import asks_agent, sources_of, without_duplicates
@@ -20,7 +19,6 @@ from composer.visibility import Readable
 FIRST: Final = 10  # items that the short messages come behind
 HITS: Final = 3  # messages whose surroundings are read, the best ones
 EACH_SIDE: Final = 6  # messages before and after each of them that are looked at
-MOST_AROUND: Final = 12  # in all
 MAX_SHORT_BYTES: Final = 80  # in UTF-8
 SAME_TALK: Final = timedelta(hours=1)
 
@@ -64,6 +62,6 @@ async def read(
         return list(items)
     near_ids = {item.id for item in found}
     distinct = without_duplicates([*first, *found], query.text, agents)
-    short = list(islice((item for item in distinct if item.id in near_ids), MOST_AROUND))
+    short = [item for item in distinct if item.id in near_ids]
     ids = {item.id for item in short}
     return [*first, *short, *(item for item in items[FIRST:] if item.id not in ids)]

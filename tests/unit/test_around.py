@@ -69,4 +69,8 @@ async def test_whoever_wants_ten_or_the_newest_gets_no_others() -> None:
     near = [said(1, "Yes, on Tuesday.", 90)]
     assert len(await texts(near, top_k=10)) == 12
     assert len(await texts(near, strategy="recent")) == 12
-    assert len(await texts([said(n, f"short {n}", 90) for n in range(1, 30)])) == 12 + around.MOST_AROUND
+
+
+async def test_a_talk_of_many_short_messages_comes_whole() -> None:
+    near = [said(n, f"short {n}", 90) for n in range(1, 37)]
+    assert (await texts(near))[10:-2] == [item.text for item in near]

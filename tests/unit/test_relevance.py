@@ -196,6 +196,7 @@ def test_words_that_say_nothing_of_a_subject_do_not_count() -> None:
 def test_what_shares_neither_words_nor_meaning_with_the_question_does_not_fit() -> None:
     assert not found([], [1.0])
     assert not found([candidate(1, meaning=0.3)], [5.0])
+    assert not found([candidate(1, meaning=0.47)], [5.0]), "which teams' questions have in common with any talk"
     assert found([candidate(1, meaning=0.6)], [5.0])
     assert found([candidate(1, meaning=0.2, matched=1)], [5.0])
 
