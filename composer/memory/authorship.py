@@ -12,11 +12,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from composer.memory.patterns import MAX_LEARNT_LINE_CHARS, MAX_PATTERN_STATEMENT_CHARS
 from composer.model import Message, Visibility
 from composer.ports.extraction import ExtractedStatement
 from composer.text.for_oneself import is_for_oneself
 from composer.text.own_words import by_place, own_words
-from composer.text.terms import MAX_INDEXED_CHARS, terms
+from composer.text.terms import MAX_INDEXED_CHARS, sentences, terms
 
 # Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
 # somebody had said in the course of a conversation share so much with what that person said in it (LoCoMo).
@@ -61,6 +62,28 @@ def waiting(statements: Sequence[ExtractedStatement], messages: Sequence[Message
         return bool(rest) and support(rest, text, names) >= support(first, text, names)
 
     return [replace(each, waits=waits(each.text)) for each in statements]
+
+
+def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message]) -> list[ExtractedStatement]:
+    """Statements of one author's messages; one that is a sentence of a line, or a decision in other words, as the whole
+    line: what stands beside it may be its condition, or take it back. A long line waits. Of one line a decision counts.
+    """
+    lines = [" ".join(line.split()) for message in messages for line in message.text.splitlines()]
+    several = [(line, words_of(line)) for line in lines if len(sentences(line)) > 1]
+    names = set(terms(" ".join({message.author for message in messages})))
+    found = dict[str, ExtractedStatement]()
+    for each in statements:
+        said = " ".join(each.text.split()).casefold().rstrip(".!")
+        holds = [line for line, _ in several if said in line.casefold()]
+        if not holds and each.kind == "decision":
+            supports = [(support(words, each.text, names), line) for line, words in several]
+            holds = [line for share, line in supports if share >= MIN_SUPPORT and share == max(supports)[0]]
+        if holds:
+            waits = each.waits or len(holds[0]) > MAX_LEARNT_LINE_CHARS
+            each = replace(each, text=holds[0][:MAX_PATTERN_STATEMENT_CHARS], waits=waits)  # noqa: PLW2901
+        if each.text not in found or each.kind == "decision":
+            found[each.text] = each
+    return list(found.values())
 
 
 def words_of(*texts: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import structlog
 
 from composer.errors import BudgetUsedUp, NexusError, for_operator, skip_reason, where_raised
-from composer.memory.authorship import in_own_words, is_supported, waiting
+from composer.memory.authorship import as_said, in_own_words, is_supported, waiting
 from composer.memory.index import statements_by_pattern
 from composer.model import Message
 from composer.ports.clock import EARLIEST, Clock
@@ -199,7 +199,8 @@ class Learner(Generic[S]):
             try:
                 found = await self._extractor.extract(messages, near)
                 supported = [each for each in found if is_supported(each.text, said)]
-                return [Finding(each, said) for each in await off_loop(chars, lambda: waiting(supported, said))]
+                whole = await off_loop(chars, lambda: as_said(waiting(supported, said), said))
+                return [Finding(each, said) for each in whole]
             except BudgetUsedUp:
                 logger.info(f"{self._source.name}.by_pattern", messages=len(batch.messages))
         return await off_loop(

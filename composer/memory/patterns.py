@@ -5,21 +5,20 @@ answer of an agent.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from composer.memory.decisions import is_group_decision
-from composer.memory.rules import is_greeting, is_worth_storing
-from composer.text.own_words import by_place, own_words, without_quotations
+from composer.memory.rules import is_worth_storing
+from composer.text.own_words import MAX_PARAGRAPH_CHARS, by_place, own_words, without_quotations
 from composer.text.terms import sentences
 
-MAX_PATTERN_STATEMENT_CHARS: Final = 500
+MAX_PATTERN_STATEMENT_CHARS: Final = MAX_PARAGRAPH_CHARS  # no line is cut
 MAX_PATTERN_SENTENCE_CHARS: Final = (
     1_000  # of a longer sentence the beginning is searched: some patterns look far ahead
 )
 MAX_PATTERN_STATEMENTS: Final = 40  # of one message
-MAX_BESIDE_CHARS: Final = 40  # of the sentences that go with a statement on either side
+MAX_LEARNT_LINE_CHARS: Final = 300  # of a line that is learnt at once: a longer one waits for its author
 
 _APOSTROPHE = r"['\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4\uff07]"  # as keyboards and phones type them
 # The start of a main clause. The clauses in "what I love", "a job I enjoy" and "the place I picked" are not.
@@ -145,50 +144,42 @@ class Statement:
 
 
 def extract(text: str) -> list[Statement]:
-    """The statements of one message that are worth remembering, in their order, each sentence once, with the short ones
-    around it, as "Draft." and "Just kidding.": they may say the contrary.
+    """The statements of one message that are worth remembering, in their order: each line that holds one, whole, since
+    what stands beside it may be its condition, or take it back.
 
     Skips questions, hypotheticals, reported speech, quotations and code, and decisions that are negated or still open.
     """
     own = own_words(_ZERO_WIDTH.sub("", text))
-    first = set(sentences(_plain(by_place(own)[0])))
+    first = _on_one_line(_plain(by_place(own)[0]))
     found: dict[str, Statement] = {}
-    for line in _plain(own).splitlines():
-        said = sentences(line)
-        read = [_statement(each) for each in said]
-        beside = [each if statement is None else "" for each, statement in zip(said, read, strict=True)]
-        for n, statement in enumerate(read):
-            if statement is None or statement.text.casefold() in found:
-                continue
-            around = (*_short(beside[:n][::-1])[::-1], said[n], *_short(beside[n + 1 :]))
-            whole = " ".join(" ".join(around).split())[:MAX_PATTERN_STATEMENT_CHARS]
-            found[statement.text.casefold()] = Statement(statement.kind, whole, said[n] not in first)
-            if len(found) == MAX_PATTERN_STATEMENTS:
-                return list(found.values())
+    for line in map(_on_one_line, _plain(own).splitlines()):
+        if line.casefold() in found or (kind := _kind_of_line(line)) is None:
+            continue
+        waits = line != first or len(line) > MAX_LEARNT_LINE_CHARS
+        found[line.casefold()] = Statement(kind, line[:MAX_PATTERN_STATEMENT_CHARS], waits)
+        if len(found) == MAX_PATTERN_STATEMENTS:
+            break
     return list(found.values())
 
 
-def _statement(sentence: str) -> Statement | None:
-    """The statement that a sentence is, if it is worth remembering."""
-    whole = " ".join(sentence.split())
-    words = whole[:MAX_PATTERN_SENTENCE_CHARS]
-    if is_question(whole) or (kind := _kind(words)) is None:
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _kind_of_line(line: str) -> str | None:
+    """The kind of the first statement in a line, or of a decision that it holds."""
+    kinds = [kind for each in sentences(line) if (kind := _kind_of_sentence(each))]
+    return "decision" if "decision" in kinds else next(iter(kinds), None)
+
+
+def _kind_of_sentence(sentence: str) -> str | None:
+    """The kind of statement that a sentence is, if it is worth remembering."""
+    words = sentence[:MAX_PATTERN_SENTENCE_CHARS]
+    if is_question(sentence) or (kind := _kind(words)) is None:
         return None
     if any(pattern.search(words) for pattern in (_HYPOTHETICAL, _REPORTED, _NEGATED)):
         return None
-    return Statement(kind, words) if is_worth_storing(kind, words) else None
-
-
-def _short(beside: Iterable[str]) -> list[str]:
-    """The first of sentences as far as they are short together, and neither questions nor greetings, nor lead up to
-    what is pasted below."""
-    kept, left = list[str](), MAX_BESIDE_CHARS
-    for each in beside:
-        left -= len(each)
-        if not each or left < 0 or is_question(each) or is_greeting(each) or each.endswith(":"):
-            break
-        kept.append(each)
-    return kept
+    return kind if is_worth_storing(kind, words) else None
 
 
 def _plain(own: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from composer.memory.wording import content_terms, contradicts, paraphrases, repeats
 from composer.repositories.memories import StoredMemory
 from composer.text.dates.deadlines import deadline_end, named_deadline
+from composer.text.terms import sentences
 
 # Days after its last statement for which a memory of this kind is recalled; other kinds do not expire.
 LIFETIME_DAYS: Final = {"action item": 45, "habit": 365}
@@ -60,9 +61,13 @@ class Verdict:
 
 
 def is_worth_storing(kind: str, text: str) -> bool:
-    """Whether a statement is worth remembering: no greeting or question, nothing momentary, nothing without content."""
-    words = text.strip()
-    if not words or words.endswith("?") or _GREETING.match(words) or _ABOUT_CONVERSATION.search(words):
+    """Whether a statement, or a sentence of it, is worth remembering: no greeting or question, nothing momentary,
+    nothing without content."""
+    return any(_is_worth_storing(kind, sentence) for sentence in sentences(text))
+
+
+def _is_worth_storing(kind: str, words: str) -> bool:
+    if words.endswith("?") or _GREETING.match(words) or _ABOUT_CONVERSATION.search(words):
         return False
     if kind != "action item" and _MOMENTARY.search(words):
         return False
@@ -72,11 +77,6 @@ def is_worth_storing(kind: str, text: str) -> bool:
     if letters * 2 < len(words.replace(" ", "")):
         return False
     return bool(content_terms(words))
-
-
-def is_greeting(text: str) -> bool:
-    """Whether a sentence is a greeting, thanks, or a word such as "great"."""
-    return _GREETING.match(text) is not None
 
 
 def judge(kind: str, text: str, at: datetime, stored: Sequence[StoredMemory]) -> Verdict:

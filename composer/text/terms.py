@@ -91,7 +91,13 @@ _MIN_SYLLABLES: Final = 2  # of a Korean word without its particle
 # Possessive, and only from the beginning of a run of marks, so that a run is read once: 15,000 dots took 7 seconds.
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+(?=\s+\S)|[\u3002\uff01\uff1f]+")
 MAX_ABBREVIATION: Final = 8  # characters that the next pattern looks at, the one before the word included
-_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|mr|mrs|ms|dr|[a-z])\.$", re.IGNORECASE)
+# A word before a dot that ends no sentence: "12. Juni", "U.S.", "St. Gallen", and "Inc." before a small letter.
+_ABBREVIATION = re.compile(
+    r"(?:(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|mr|mrs|ms|dr|(?:[a-z]\.)*[a-z]|(?-i:[B-DF-HJ-NP-TV-XZ][b-df-hj-np-tv-xz]{1,2}))"
+    r"|\s\d{1,2})\.$",
+    re.IGNORECASE,
+)
+_MAY_GO_ON = re.compile(r"[\s(][A-Z]\w{1,2}\.$")
 _FENCE = re.compile(r"(```.*?(?:```|\Z))", re.DOTALL)
 
 
@@ -248,7 +254,9 @@ def _line_sentences(line: str) -> Iterator[str]:
     for end in _SENTENCE_END.finditer(line):
         stop = end.end()
         ticks, counted = ticks + line.count("`", counted, stop), stop
-        if _ABBREVIATION.search(line, max(start, stop - MAX_ABBREVIATION), stop) or ticks % 2:
+        near = max(start, stop - MAX_ABBREVIATION)
+        goes_on = line[stop : stop + 2].strip().islower() and _MAY_GO_ON.search(line, near, stop)
+        if goes_on or _ABBREVIATION.search(line, near, stop) or ticks % 2:
             continue
         yield line[start:stop].strip()
         start, ticks = stop, 0

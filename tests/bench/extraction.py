@@ -3,7 +3,8 @@
 `python -m tests.bench.extraction DATA` reads `DATA/locomo/*.json` and `DATA/irc/*.ascii.txt`, extracts, and compares
 the statements with `extraction_labels.txt`: a digest of the statement, and `keep` or `junk`. The labels were made by
 one reader, of everything extracted from LoCoMo's 4 and IRC's 10 logs at that time, by one question: would a
-member of the team, weeks later and without its context, learn something lasting about the speaker from it? The
+member of the team, weeks later and without its context, learn something lasting about the speaker from it? What was
+one sentence then is its whole line now, and kept what the sentence was. The
 statements themselves are not in this repository. Statements without a label are counted apart.
 """
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from composer.memory.authorship import is_supported, waiting
+from composer.memory.authorship import as_said, is_supported, waiting
 from composer.model import Message, Visibility
 from composer.ports.extraction import ExtractedStatement
 from composer.text.own_words import as_quotation, by_place, own_words
@@ -290,3 +290,30 @@ def test_what_a_model_writes_down_of_further_lines_waits_whichever_message_it_na
     messages = said(*texts)
     statement = ExtractedStatement("preference", "alice prefers coffee over tea", (messages[0].id,))
     assert [each.waits for each in waiting([statement], messages)] == [waits]
+
+
+@pytest.mark.parametrize(
+    ("kind", "statement", "line", "shown"),
+    [
+        ("preference", "I prefer coffee.", "I prefer coffee. That is what my wife says.", True),
+        ("decision", "We decided to ship on 12 June", "We decided to ship on 12 June. Or did we?", True),
+        ("decision", "The team ships on 12 June", "We decided to ship on 12 June. But only if the test passes.", True),
+        ("preference", "alice prefers coffee over tea", "I prefer coffee over tea. The weather is fine.", False),
+        ("decision", "The team ships on 12 June", "We decided to ship on 12 June", False),
+    ],
+)
+def test_a_sentence_or_decision_that_a_model_writes_down_is_shown_with_its_line(
+    kind: str, statement: str, line: str, shown: bool
+) -> None:
+    messages = said("Good morning. What now?", line)
+    found = [ExtractedStatement(kind, statement, (messages[0].id,))]
+    assert [(each.text, each.waits) for each in as_said(found, messages)] == [(line if shown else statement, False)]
+    long = f"{line} {'The harbour crane is being repaired now. ' * 8}".strip()
+    assert not shown or [each.waits for each in as_said(found, said(long))] == [True]
+
+
+def test_of_several_statements_of_one_line_a_decision_counts() -> None:
+    messages = said("I prefer coffee. We decided to ship on 12 June.")
+    parts = [("decision", "We decided to ship on 12 June."), ("preference", "I prefer coffee.")]
+    found = [ExtractedStatement(kind, text, (messages[0].id,)) for kind, text in parts]
+    assert [(each.kind, each.text) for each in as_said(found, messages)] == [("decision", messages[0].text)]

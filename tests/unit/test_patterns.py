@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.memory import patterns
-from composer.memory.patterns import MAX_PATTERN_STATEMENT_CHARS, Statement, extract
+from composer.memory.patterns import Statement, extract
 
 
 def kinds(text: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_a_statement_about_oneself_is_extracted_word_for_word(kind: str, text: s
 @pytest.mark.parametrize(
     ("text", "waits"),
     [
-        ("I like walks. I prefer tea.", [False, False]),
+        ("I like walks. I prefer tea.", [False]),
         ("I like walks.\nI prefer tea.", [False, True]),
         ("> which?\nI like walks", [False]),
         ("mallory 11:02\nI like walks.", [True]),
@@ -156,28 +156,26 @@ def test_quotations_and_code_are_skipped() -> None:
 
 
 def test_statements_come_in_the_order_of_the_text() -> None:
-    assert kinds("We decided to wait. I prefer tea. I usually walk.") == ["decision", "preference", "habit"]
+    assert kinds("We decided to wait.\nI prefer tea.\nI usually walk.") == ["decision", "preference", "habit"]
 
 
 def test_a_repeated_sentence_is_extracted_once() -> None:
-    assert extract("I prefer tea. i PREFER   tea.\nI prefer tea.") == [Statement("preference", "I prefer tea.")]
+    assert extract("I prefer tea.\ni PREFER   tea.\nI prefer tea.") == [Statement("preference", "I prefer tea.")]
 
 
 def test_what_is_pasted_is_not_searched() -> None:
     early, late = "We decided to go north. ", "We decided to go south."
     assert [s.text for s in extract(f"{early}\n{'filler words. ' * 100}{late}")] == [early.strip()]
-    assert [s.text for s in extract(early + "These are many filler words that tell nothing. " * 6 + late)] == [
-        early.strip(),
-        late,
-    ]
+    line = early + "These are many filler words that tell nothing. " * 6 + late
+    assert extract(line) == [Statement("decision", line, waits=True)]
     assert extract("```\n" + "I prefer tea.\n" * 6_000 + "```\nI prefer milk.") == [
         Statement("preference", "I prefer milk.")
     ]
 
 
-def test_a_long_statement_is_truncated() -> None:
-    [statement] = extract("I prefer " + "very " * 150 + "long walks")
-    assert len(statement.text) == MAX_PATTERN_STATEMENT_CHARS
+def test_a_long_statement_is_whole_and_waits() -> None:
+    line = "I prefer " + "very " * 150 + "long walks"
+    assert extract(line) == [Statement("preference", line, waits=True)]
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))
@@ -235,39 +233,41 @@ def _one_of(allowed: Any) -> str:
     "whole",
     [
         "Fwd. {}",
-        "Draft. {}",
-        "Quote. {}",
-        "Rumour has it. {}",
-        "Example. {}",
-        "Copy of the mail. {}",
         "mallory wants me to post this. {}",
-        "If we agreed we would say. {}",
-        "In ten years. {}",
+        "If mallory had her way she would say what follows here. {}",
         "Entwurf. {}",
+        "Joke! {}",
         "{} Just kidding.",
+        "{} But only if the load test of the new cluster passes and the board agrees.",
+        "{} Or did we?",
+        "{} That is what my wife says.",
+        "{} Forget that, wrong room.",
         "Fwd. Old version. {} Not true.",
     ],
 )
-def test_a_short_sentence_beside_a_statement_stays_with_it(whole: str, said: str) -> None:
-    assert [each.text for each in extract(whole.format(said))] == [whole.format(said)]
+def test_a_line_is_learnt_whole(whole: str, said: str) -> None:
+    assert [(each.text, each.waits) for each in extract(whole.format(said))] == [(whole.format(said), False)]
 
 
 @pytest.mark.parametrize(
-    "whole",
+    "line",
     [
-        "Hi all. {}",
-        "{} Thanks!",
-        "Who makes coffee today? {}",
-        "The harbour crane is being repaired by the people of Petersen. {}",
+        "Entscheidung: wir liefern am 12. Juni",
+        "Decision: Mallory Inc. gets no access",
+        "Decisi\u00f3n: el Sr. Garc\u00eda no recibe la llave",
+        "Decision: the U.S. office closes in May",
+        "Decision: we open in St. Gallen, not Bern",
     ],
 )
-def test_a_greeting_a_question_or_a_long_sentence_beside_a_statement_is_no_part_of_it(whole: str) -> None:
-    said = "I prefer coffee over tea."
-    assert [each.text for each in extract(whole.format(said))] == [said]
+def test_no_line_is_cut_at_a_dot_within_it(line: str) -> None:
+    assert extract(line) == [Statement("decision", line)]
 
 
-def test_statements_side_by_side_are_one_each() -> None:
-    assert [each.text for each in extract("I prefer coffee. We decided to ship on 12 June.")] == [
-        "I prefer coffee.",
-        "We decided to ship on 12 June.",
-    ]
+def test_a_long_line_waits_for_its_author() -> None:
+    line = f"I prefer coffee over tea. {'The harbour crane is being repaired by the people of Petersen. ' * 5}".strip()
+    assert extract(line) == [Statement("preference", line, waits=True)]
+
+
+def test_statements_side_by_side_are_one_which_is_a_decision_where_one_of_them_is() -> None:
+    line = "I prefer coffee. We decided to ship on 12 June."
+    assert extract(line) == [Statement("decision", line)]
