@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 ENTRIES: Final = "SELECT text, kind, origin, trust, author FROM memories WHERE origin <> 'extracted' ORDER BY text"
 WAITING: Final = "SELECT count(*) FROM gateway_exchanges WHERE learnt_at IS NULL"
-TEA: Final[list[Any]] = [{"role": "user", "content": "I prefer zqtea over coffee. What shall I drink?"}]
+TEA: Final[list[Any]] = [{"role": "user", "content": "I prefer zqtea over coffee.\nWhat shall I drink?"}]
 TOOLS: Final[list[Any]] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
 
 
@@ -307,7 +307,7 @@ async def test_what_is_pasted_is_not_the_persons_own_and_what_they_say_before_it
     await waits(stage, 1)
     assert "zqevil" not in str(await stage.rows("SELECT question FROM gateway_exchanges"))
     await learn(stage)
-    assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee."]
+    assert [row[0] for row in await stage.rows(ENTRIES)] == ["I prefer zqtea over coffee. Summarise this for me:"]
 
 
 PARTS: Final[list[Any]] = [{"type": "text", "text": text} for text in (TEA[0]["content"], "What does she drink?")]
