@@ -80,7 +80,7 @@ def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message
             holds = [line for share, line in supports if share >= MIN_SUPPORT and share == max(supports)[0]]
         if holds:
             waits = each.waits or len(holds[0]) > MAX_LEARNT_LINE_CHARS
-            each = replace(each, text=holds[0][:MAX_PATTERN_STATEMENT_CHARS], waits=waits)  # noqa: PLW2901
+            each = replace(each, text=holds[0][:MAX_PATTERN_STATEMENT_CHARS], waits=waits)
         if each.text not in found or each.kind == "decision":
             found[each.text] = each
     return list(found.values())

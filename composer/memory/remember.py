@@ -19,7 +19,7 @@ from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PendingItem
 from composer.text.cleaning import clean_text, is_storable
-from composer.text.for_oneself import is_for_oneself
+from composer.text.for_oneself import is_plainly_for_oneself
 from composer.text.masking import mask
 from composer.text.notices import NOT_FOR_ONE
 from composer.visibility import AccessTag
@@ -170,8 +170,8 @@ async def set_landmark_state(tx: Transaction, landmark: Landmark, state: Landmar
 
 
 def require_its_readers(tag: AccessTag, text: str) -> None:
-    """Raise Refused if a text is for its author alone, and others would read what is filed there."""
-    if tag.visibility is not Visibility.PRIVATE and is_for_oneself(text):
+    """Raise Refused if a text is plainly for its author alone, and others would read what is filed there."""
+    if tag.visibility is not Visibility.PRIVATE and is_plainly_for_oneself(text):
         raise Refused(NOT_FOR_ONE)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Final
 
-from composer.text.for_oneself import is_for_oneself
+from composer.text.for_oneself import is_for_oneself, is_plainly_for_oneself
 from composer.text.own_words import MIN_QUOTED_WORDS, own_words, quotations
 from composer.text.requests import after_greeting, asks_to_store, opening, without_thanks
 from composer.text.wishes import (
@@ -54,7 +54,12 @@ class Asked:
     @property
     def for_oneself(self) -> bool:
         """Whether the message asks to store something for its sender alone."""
-        return asks_to_store(self.words) and is_for_oneself(self.words)
+        return asks_to_store(self.words) and is_plainly_for_oneself(self.words)
+
+    @property
+    def may_be_for_oneself(self) -> bool:
+        """Whether it has words that may say so, or tell something else."""
+        return is_for_oneself(self.words)
 
     def to_remember(self, words: str) -> str:
         """What the message asks to remember, as it stands there, if these words are all of it; else ""."""

@@ -1,10 +1,12 @@
 """Whether a text wants to be for its sender alone: "for me only", "just between us", "privately". Pure.
 
-Where others read what is stored, it is not stored then (composer/memory/remember.py): what is said wrongly of a text
-costs its sender a line in a DM.
+Where others would read what is stored, it is not stored if that is plain: the wish is a clause of its own, or stands
+with the words that ask ("remember for me only: I …"). Where such words may tell something else ("the parking place is
+only for me"), their sender is asked (composer/turn/tool_writes.py).
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 MAX_WISHED_CHARS: Final = 20_000  # of a text in which such a wish is looked for
@@ -39,16 +41,36 @@ _WISH: Final = re.compile(
     # At the end of a clause: "keep this between us", but not "the contract between us and Bremen".
     r"|\b(?:between\s{1,4}(?:us|you\s{1,4}and\s{1,4}me)|unter\s{1,4}uns|entre\s{1,4}(?:nous|nosotros|n\u00f3s)|[tf]ra\s{1,4}noi|onder\s{1,4}ons)"
     r"(?=\s{0,4}(?:\Z|[.,:;!?)\n\u2013\u2014-]))"
-    r"|\b(?:to\s{1,4}yourself|my\s{1,4}eyes\s{1,4}only)\b|\b(?:don['\u2019]?t|do\s{1,4}not|never)\s{1,4}tell\s{1,4}(?:any(?:one|body)|the\s{1,4}(?:others|team|room))\b"
+    r"|\b(?:keep\s{1,4}(?:it|this|that)\s{1,4}to\s{1,4}yourself|my\s{1,4}eyes\s{1,4}only)\b|\b(?:don['\u2019]?t|do\s{1,4}not|never)\s{1,4}tell\s{1,4}(?:any(?:one|body)|the\s{1,4}(?:others|team|room))\b"
     r"|\bbehalt\w{0,2}\s{1,4}(?:\w{1,12}\s{1,4}){0,2}f\u00fcr\s{1,4}dich\b|\b(?:sag|verrat)\w{0,2}\s{1,4}(?:\w{1,12}\s{1,4})?niemand\w{0,2}\b"
     # Scripts without a bound between words.
     r"|[\u53ea\u4ec5\u50c5](?:\u7ed9|\u7d66|\u4e3a|\u70ba|\u9650|\u8ba9|\u8b93|\u5bf9|\u5c0d)?\u6211(?!\u4eec|\u5011)|\u79c1\u4e0b|\u4fdd\u5bc6[:\uff1a\uff0c]"
-    r"|(?:\u79c1|\u50d5|\u4ffa|\u81ea\u5206)(?:\u306e\u305f\u3081|\u7528)?\u306b?(?:\u3060\u3051|\u306e\u307f)|(?:\u5185\u7dd2|\u5167\u7dd2|\u79d8\u5bc6)[\u3067\u306b]|\u3053\u3053\u3060\u3051\u306e\u8a71"
+    r"|(?:\u79c1|\u50d5|\u4ffa|\u81ea\u5206)(?:\u306e\u305f\u3081|\u7528)?\u306b?(?:\u3060\u3051|\u306e\u307f)(?:\u306e\u305f\u3081\u306b?)?|(?:\u5185\u7dd2|\u5167\u7dd2|\u79d8\u5bc6)[\u3067\u306b]|\u3053\u3053\u3060\u3051\u306e\u8a71"
     r"|(?:\ub098|\uc800)(?:(?:\ud55c\ud14c)?\ub9cc|\s?\ud63c\uc790\ub9cc|\ub97c?\s?\uc704\ud574\uc11c?\ub9cc)|\ube44\ubc00\ub85c|\uc6b0\ub9ac\ub07c\ub9ac",
     re.IGNORECASE,
 )
+MAX_WISHES: Final = 20  # of a text, that are looked at
+MAX_WORDS_BESIDE: Final = 2  # of a clause that is a wish and what asks: "remember privately", "keep it between us"
+MAX_CLAUSE_CHARS: Final = 60  # on either side of a wish, that are looked at
+_CLAUSE_END: Final = re.compile(
+    r"[.,;:()!?\n\u2013\u2014\u3002\uff0c\uff1a\u3001]|\b(?:that|dass|da\u00df|que|qu['\u2019]|che|dat|att|at|\u017ce|\u017ee|\u0447\u0442\u043e)(?!\w)",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{1,3}|[^\W_]+")  # three signs count as a word
 
 
 def is_for_oneself(text: str) -> bool:
-    """Whether a text says that it is for its sender alone."""
+    """Whether a text says that it is for its sender alone, or tells something in such words."""
     return _WISH.search(text[:MAX_WISHED_CHARS]) is not None
+
+
+def is_plainly_for_oneself(text: str) -> bool:
+    """Whether a text says that it is for its sender alone in a clause that tells nothing else."""
+    text = text[:MAX_WISHED_CHARS]
+    for wish in islice(_WISH.finditer(text), MAX_WISHES):
+        before = _CLAUSE_END.split(text[max(0, wish.start() - MAX_CLAUSE_CHARS) : wish.start()])[-1]
+        after = _CLAUSE_END.split(text[wish.end() : wish.end() + MAX_CLAUSE_CHARS])[0]
+        ends = _CLAUSE_END.search(wish[0])  # "privately that"
+        if len(_WORD.findall(before)) + (0 if ends else len(_WORD.findall(after))) <= MAX_WORDS_BESIDE:
+            return True
+    return False

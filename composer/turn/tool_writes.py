@@ -34,6 +34,7 @@ from composer.visibility import AccessContext, AccessTag, WriteScope
 MAX_WRITES: Final = 3  # in one turn
 MAX_WRITE_SHOWN_CHARS: Final = 200  # of what was written, in the notice
 _KEY: Final = re.compile(r"[\w.\-]{1,200}")
+_FOR_ALL: Final = ", for everybody who reads here"  # in the question before what would be stored
 _NO_FACT: Final = (
     "Nothing was stored: the key must be its words joined by _, such as deploy_day, and the value one text, number, "
     "true or false. Else call remember."
@@ -62,11 +63,14 @@ class ToolWriter:
         asked: Asked,
         conversation: Conversation,
     ) -> None:
-        """`asked` is what the question asks for."""
+        """`asked` is what the question asks for. What it may want for its sender alone, where others read, they are
+        asked about first."""
         self._database, self._clock = database, clock
         self._turn, self._question, self._conversation = turn, question, conversation
         self._asked, self._may = asked, question.trust is Trust.MEMBER and not question.ephemeral
-        self._would_be_read = conversation.visibility is not Visibility.PRIVATE and asked.for_oneself
+        is_read = conversation.visibility is not Visibility.PRIVATE
+        self._would_be_read, self._asks_first = is_read and asked.for_oneself, is_read and asked.may_be_for_oneself
+        self._readers = _FOR_ALL if is_read else ""
         self._earlier: Sequence[uuid.UUID] = ()
         self._count = 0
 
@@ -92,10 +96,11 @@ class ToolWriter:
         """Store as a note what the message is a request to remember, if that is this text; else propose it. Raises
         Refused with the sentence for the model."""
         author, now = self._begin_write()
-        quote = self._asked.to_remember(text)
+        quote = "" if self._asks_first else self._asked.to_remember(text)
         if not quote:
             said = " ".join(text.split())
-            return self._proposal(f"remember in your name: {said}", said, REMEMBER_LABEL, f"/nexus remember {said}")
+            what = f"remember in your name{self._readers}: {said}"
+            return self._proposal(what, said, REMEMBER_LABEL, f"/nexus remember {said}")
         async with self._database.transaction(self._turn.tenant_id) as tx:
             tag = await self._judged_tag(tx)
             note = await remembering.remember(tx, tag, quote, author, self._turn.adapter, self._event(quote), now)
@@ -110,7 +115,7 @@ class ToolWriter:
         if _KEY.fullmatch(key) is None or not words:
             raise Refused(_NO_FACT)
         author, now = self._begin_write()
-        quoted = self._value(key, words)
+        quoted = None if self._asks_first else self._value(key, words)
         if quoted is not None:
             async with self._database.transaction(self._turn.tenant_id) as tx:
                 tag = await self._judged_tag(tx)
@@ -122,7 +127,7 @@ class ToolWriter:
                     line = f"{fact.key} = {fact.value}"
                     return self._written("structured", "fact", fact.id, tag, line, f"Set the fact {line}")
         said = f"{key.replace('_', ' ')} {words}"
-        what, command = f'set the fact {key} = "{words}" in your name', f"/nexus fact set {key} {words}"
+        what, command = f'set the fact {key} = "{words}" in your name{self._readers}', f"/nexus fact set {key} {words}"
         return self._proposal(what, said, SET_LABEL, command)
 
     def _proposal(self, what: str, words: str, label: str, command: str) -> ProposedWrite:

@@ -276,8 +276,8 @@ def _comparable(entry: Entry) -> tuple[object, ...]:
 
 
 def _proposed(said: Entry) -> list[Entry]:
-    """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
-    found = _DECIDED.findall(said.text)
+    """Return the landmarks that are made from the lines of a message with decisions, in the message's namespace."""
+    found = [line for line in said.text.splitlines() if _DECIDED.search(line)]
     made = Entry(said.n, "landmark", said.home, said.visibility, said.owner, "", said.at, sources=(said.n,))
     made.proposed, made.pending = True, said.owner in UNTRUSTED
     return [replace(made, text=text) for text in found]

@@ -25,7 +25,6 @@ PROJECTS: Final = ("apollo", "borealis", "comet")
 HOUR: Final = 3600
 
 _SENTENCES: Final = (
-    # Longer than what goes with a decision beside it (MAX_BESIDE_CHARS): each decision has its own canary alone.
     "the {a} {b} note of last week says {c} as far as we know",
     "{c} is what the {a} costs in the offer of last week",
     "keep in mind {c} for the {a} and the {b} of last week",

@@ -8,7 +8,7 @@ import pytest
 from composer.memory.authorship import in_own_words
 from composer.memory.index import statements_by_pattern
 from composer.model import Message, Visibility
-from composer.text.for_oneself import is_for_oneself
+from composer.text.for_oneself import is_for_oneself, is_plainly_for_oneself
 
 WISHES = """
 remember for me only: I leave at four
@@ -76,11 +76,29 @@ merk dir, dass die Liste vertraulich ist
 recuerda que para mí el té es mejor
 我们只用红色
 """.strip().splitlines()
+IN_SUCH_WORDS = """
+remember that only for me this is a problem
+remember that the parking place is only for me on Mondays
+remember only for me this is a problem on Mondays
+remember that just for me the stand-up is too early
+merk dir, dass der Parkplatz nur für mich ist
+recuerda que la llave es solo para mí
+retiens que la clé est juste pour moi
+私だけが鍵を持っていることを覚えて
+""".strip().splitlines()
+MAYBE = "remember this and keep it to yourself: I leave at four"
 
 
 @pytest.mark.parametrize("text", WISHES)
 def test_a_wish_to_be_the_only_reader_is_understood(text: str) -> None:
     assert is_for_oneself(text)
+    assert is_plainly_for_oneself(text) or text == MAYBE
+
+
+@pytest.mark.parametrize("text", IN_SUCH_WORDS)
+def test_what_tells_something_in_such_words_is_not_plainly_one(text: str) -> None:
+    assert is_for_oneself(text)
+    assert not is_plainly_for_oneself(text)
 
 
 @pytest.mark.parametrize("text", STATEMENTS)

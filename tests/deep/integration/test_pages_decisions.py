@@ -13,9 +13,7 @@ from tests.support.api import bearer, cookie_of, key_of, person
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
 
-# Longer than what is learnt with the statement between them.
-BEFORE: Final = "After a long talk that took us nearly all of the afternoon."
-AFTER: Final = "It suits all of us, also those who were not there."
+BELOW: Final = "It suits all of us, also those who were not there."  # on a line of its own, which is not learnt
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 SECRET: Final[dict[str, Any]] = {"room": "vault", "private": True}
 FRIDAYS: Final = "We decided to ship on Fridays."
@@ -58,12 +56,12 @@ async def test_a_proposed_decision_waits_once_with_its_source_and_is_accepted(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person
 ) -> None:
     bob = await member(harness, client, "bob")
-    await harness.say("bob", f"{BEFORE} {FRIDAYS} {AFTER}", **ROOM)
+    await harness.say("bob", f"{FRIDAYS}\n{BELOW}", **ROOM)
     shown = await alice.page("/waiting")
     assert "1 thing waits for you." in shown
     assert '<b class="count">1</b>' in await alice.page("/memory")
     [address] = addresses(shown)
-    assert f"{BEFORE} We decided to ship on Fridays. {AFTER}" in shown, "the source"
+    assert BELOW in shown, "the source"
     assert f'{address.partition("/decisions")[0]}?view=decisions">#general</a>' in shown
     room = await room_of(alice, FRIDAYS)
     assert f'href="{room}?view=days&amp;day=2026-05-04#day"' in shown
@@ -218,7 +216,7 @@ async def test_what_one_opted_out_said_is_no_source(
     harness: AppHarness, client: httpx2.AsyncClient, alice: Person
 ) -> None:
     await member(harness, client, "bob")
-    await harness.say("bob", f"After zqlong talks that took us nearly all of the afternoon. {FRIDAYS}", **ROOM)
+    await harness.say("bob", f"{FRIDAYS}\nIt took zqlong talks.", **ROOM)
     assert "zqlong" in await alice.page("/waiting")
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.people.set_opted_out((await person(harness, "bob")).id, True)

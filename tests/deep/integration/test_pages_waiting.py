@@ -20,9 +20,7 @@ from tests.support.entries import OF_TOOL, Hub
 from tests.support.harness import AppHarness
 from tests.support.pages import BITES, OWN, Person
 
-# Longer than what is learnt with the statement between them.
-BEFORE: Final = "After a long talk that took us nearly all of the afternoon."
-AFTER: Final = "It suits all of us, also those who were not there."
+BELOW: Final = "It suits all of us, also those who were not there."  # on a line of its own, which is not learnt
 ROOM, DM = {"room": "general"}, {"dm": "nexus"}
 WRITING = OF_TOOL | {Grants.WRITE_PROJECTS}
 
@@ -392,11 +390,11 @@ async def test_decisions_found_in_own_dms_and_sessions_are_accepted_here_too(
     bob = Person(client, await cookie_of(harness, "bob"))
     before = await bob.page("/waiting")
     for said in ("to ship zqmoon on Fridays.", "to use zqsun.", "to buy zqstar."):
-        await harness.say("alice", f"{BEFORE} We decided {said} {AFTER}", **place)
+        await harness.say("alice", f"We decided {said}\n{BELOW}", **place)
     shown = await alice.page("/waiting")
     assert "3 things wait for you." in shown
     assert '<b class="count">3</b>' in await alice.page("/memory")
-    assert f"{BEFORE} We decided to use zqsun. {AFTER}" in shown, "the source"
+    assert BELOW in shown, "the source"
     assert ("your DM with @nexus" in shown) is ("dm" in place)
     assert await bob.page("/waiting") == before
     for address in decisions(shown):
