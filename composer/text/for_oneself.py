@@ -53,7 +53,7 @@ MAX_WISHES: Final = 20  # of a text, that are looked at
 MAX_WORDS_BESIDE: Final = 2  # of a clause that is a wish and what asks: "remember privately", "keep it between us"
 MAX_CLAUSE_CHARS: Final = 60  # on either side of a wish, that are looked at
 _CLAUSE_END: Final = re.compile(
-    r"[.,;:()!?\n\u2013\u2014\u3002\uff0c\uff1a\u3001]|\b(?:that|dass|da\u00df|que|qu['\u2019]|che|dat|att|at|\u017ce|\u017ee|\u0447\u0442\u043e)(?!\w)",
+    r"[.,;:()!?\n\u2013\u2014\u3002\uff0c\uff1a\u3001]|@[\w.-]+|\b(?:that|dass|da\u00df|que|qu['\u2019]|che|dat|att|at|\u017ce|\u017ee|\u0447\u0442\u043e)(?!\w)",
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{1,3}|[^\W_]+")  # three signs count as a word

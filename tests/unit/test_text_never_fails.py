@@ -197,6 +197,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "copies.copy_starts": lambda text: copies.copy_starts(text.splitlines()),
     "asked.Asked": asked_of,
     "for_oneself.is_for_oneself": for_oneself.is_for_oneself,
+    "for_oneself.is_plainly_for_oneself": for_oneself.is_plainly_for_oneself,
     "own_words.without_quotations": own_words.without_quotations,
     "decisions.is_group_decision": decisions.is_group_decision,
     "wording.content_terms": wording.content_terms,

@@ -144,6 +144,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "topic_terms": plain_questions.topic_terms,
     "asks_to_store": requests.asks_to_store,
     "is_for_oneself": for_oneself.is_for_oneself,
+    "is_plainly_for_oneself": for_oneself.is_plainly_for_oneself,
     "opening": lambda text: requests.opening(text, 0, len(text)),
     "quotations": lambda text: list(own_words.quotations(text, own_words.MIN_QUOTED_WORDS)),
     "Asked.for_reminder": lambda text: asked.Asked(text, "Nexus").for_reminder(),
