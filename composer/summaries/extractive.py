@@ -35,7 +35,7 @@ MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writ
 CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
 DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are about the same: the later one counts
-COMMON_SHARE: Final = 0.25  # of the excerpts: a word of more tells nothing
+COMMON_SHARE: Final = 0.5  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_SHORT_TERMS: Final = 4  # of an excerpt that may tell nothing without another one
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place

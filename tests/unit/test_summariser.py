@@ -167,6 +167,18 @@ async def test_no_statement_stands_without_the_last_that_was_said_of_it(
         assert written.text
 
 
+async def test_the_last_of_what_most_of_a_day_is_about_is_shown_with_it() -> None:
+    talk = ["Who locks up tonight?", "The audit is passed, no findings.", "Kowalski pays for the truck on Friday."]
+    talk += ["I order new chairs for everybody.", "The printer on the second floor needs paper."]
+    roof = ["leaks above the archive", "costs 3,500 euros at Schulz", "is done on Wednesday", "has to wait now"]
+    said = [*(("alice", f"The roof {each}.") for each in roof), *(("bob", each) for each in talk)]
+    said += [("alice", "Meyer does the roof on Thursday after all."), ("bob", "Let us have lunch at noon then.")]
+    inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
+    for budget in range(30, 110, 10):
+        written = await Summariser(EMBEDDER, None).summarise(inputs, budget, TOKENIZER, ACCOUNT)
+        assert "Meyer does" in written.text or "The roof" not in written.text
+
+
 @pytest.mark.parametrize("answer", [None, "1"])
 async def test_nobody_parts_a_statement_from_what_corrects_it_by_speaking_of_the_same(answer: str | None) -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
