@@ -95,8 +95,8 @@ def _values(of: Row, metadata: Mapping[str, Any]) -> EntryValues:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A stored entry. `origin`: "api" for the person themselves, else the tool that wrote it. `former`: it is shared
-    with a team that its owner has left. `size` is that of its content, in bytes. `whole`: its text and content are
-    all there; in lists the text may be cut and the content left out."""
+    with a team that its owner has left. `size` is that of its content, in bytes. In lists the text may be cut and
+    the content left out."""
 
     id: uuid.UUID
     tag: AccessTag
@@ -110,7 +110,6 @@ class Entry:
     version: int = 1
     former: bool = False
     size: int = 0
-    whole: bool = True
 
     @property
     def namespace(self) -> str:
@@ -347,7 +346,7 @@ class Entries:
             "entries_get", **readable_parameters(readable), ids=[id], owners=list(owners), now=now
         )
         for row in rows:
-            entry = _entry(row, whole=True)
+            entry = _entry(row)
             if readable.admits(entry):
                 first = EntryVersion(1, entry.created_at, entry.origin, ("created",))
                 return [*reversed([_version(each) for each in json.loads(row["history"])]), first]
@@ -361,7 +360,7 @@ class Entries:
         rows = await self._sql.fetch(
             "entries_get", **readable_parameters(readable), ids=list(ids), owners=list(owners), now=now
         )
-        return [entry for entry in (_entry(row, whole=True) for row in rows) if readable.admits(entry)]
+        return [entry for entry in (_entry(row) for row in rows) if readable.admits(entry)]
 
     async def find_own_ids(self, readable: Readable, owned: Owned) -> list[uuid.UUID]:
         """The ids of all entries that a person owns, of what they may read, newest first; those in the trash and
@@ -381,7 +380,7 @@ class Entries:
             ids=list(ids),
             keys=list(keys),
         )
-        found = [_entry(row, whole=True) for row in rows]
+        found = [_entry(row) for row in rows]
         return [entry for entry in found if readable.admits(entry) and owned.admits(entry.user_id)]
 
     async def find_to_replace(
@@ -398,7 +397,7 @@ class Entries:
             key=key,
             now=now,
         )
-        return None if row is None else _entry(row, whole=True)
+        return None if row is None else _entry(row)
 
     async def find(
         self, readable: Readable, wanted: EntryFilter, now: datetime, *, limit: int, chars: int | None = None
@@ -433,7 +432,7 @@ class Entries:
             offset=offset,
             chars=chars,
         )
-        entries = [(row["sorted_at"], _entry(row, whole=chars is None)) for row in rows]
+        entries = [(row["sorted_at"], _entry(row)) for row in rows]
         return [(at, entry) for at, entry in entries if readable.admits(entry)]
 
     async def count(self, readable: Readable, wanted: EntryFilter, now: datetime) -> list[EntryCount]:
@@ -481,7 +480,7 @@ def _filter_parameters(wanted: EntryFilter, now: datetime) -> dict[str, Any]:
     }
 
 
-def _entry(row: Row, *, whole: bool) -> Entry:
+def _entry(row: Row) -> Entry:
     return Entry(
         id=row["id"],
         tag=AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"]),
@@ -495,5 +494,4 @@ def _entry(row: Row, *, whole: bool) -> Entry:
         version=row["version"],
         former=row["former"],
         size=row["bytes"],
-        whole=whole,
     )

@@ -82,7 +82,7 @@ async def open_session(
     opens = ""
     conversation = await tx.conversations.get(id)
     if conversation is None:
-        conversation, opens = await _create(tx, owner, said, NewSession(id, place, agent, project), now, admit)
+        conversation, opens = await _create(tx, owner, NewSession(id, place, agent, project), now, admit)
     if not visibility.may_know_session(access, conversation):
         raise NotFound(visibility.unknown_conversation_sentence(ConversationKind.SESSION, said.session))
     if not conversation.name:  # it was forgotten, and is named again with what is said now
@@ -116,7 +116,7 @@ class NewSession:
 
 
 async def _create(
-    tx: Transaction, owner: SessionOwner, said: NewSessionMessage, new: NewSession, now: datetime, admit: Admit | None
+    tx: Transaction, owner: SessionOwner, new: NewSession, now: datetime, admit: Admit | None
 ) -> tuple[Conversation, str]:
     """Make a session, in its project. Returns what that opens to whom."""
     if admit is not None:
