@@ -122,23 +122,22 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
 
 
 def _going_with(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
-    """By each excerpt, what is shown with it, all of it later: for each of its telling words the last that is said with
-    this word, by anybody and by its author; and the short ones that follow it or one of these."""
+    """By each excerpt, what is shown with it, all of it later: for each of its telling words what each person says last
+    with this word; and the short ones that follow it or one of these."""
     frequency = Counter(term for each in excerpts for term in each.terms)
     most = max(MIN_COMMON, int(len(excerpts) * COMMON_SHARE))
     telling = {each.order: [term for term in each.terms if frequency[term] <= most] for each in excerpts}
     following = _following(excerpts, telling)
-    last: dict[tuple[str, str], tuple[int, int]] = {}  # by an author, or "" for anybody, and a word
+    last: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)  # by a word, and a person
     followed_by: dict[tuple[int, int], set[tuple[int, int]]] = {}  # with what goes with those
     together: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
     for each in reversed(excerpts):
-        keys = [(author, term) for term in telling[each.order] for author in ("", each.author)]
         own = {order for short in following[each.order] for order in (short, *together[short])}
-        said = {last[key] for key in keys if key in last}
+        said = {order for term in telling[each.order] for order in last[term].values()}
         followed_by[each.order] = own
         together[each.order] = frozenset(own.union(said, *(followed_by[order] for order in said)))
-        for key in keys:
-            last.setdefault(key, each.order)
+        for term in telling[each.order]:
+            last[term].setdefault(each.author, each.order)
     return together
 
 

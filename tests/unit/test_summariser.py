@@ -191,6 +191,27 @@ async def test_nobody_parts_a_statement_from_what_corrects_it_by_speaking_of_the
         assert "alice: I take" in written.text or "alice: I agree" not in written.text
 
 
+@pytest.mark.parametrize(
+    ("who", "old", "by", "new", "again"),
+    [
+        ("bob", "The licence is 40 euros.", "carol", "The licence is 400 euros.", ("eve", "Who pays the licence?")),
+        ("alice", "I order the pavilion.", "carol", "No pavilion, there is no budget.", ("alice", "A blue pavilion!")),
+        ("mallory", "Alice vende la barcaza.", "alice", "No vendo la barcaza.", ("bob", "La barcaza es vieja.")),
+    ],
+)
+@pytest.mark.parametrize("answer", [None, "1"])
+async def test_nobody_parts_a_statement_from_what_others_said_against_it_by_the_same_word(
+    who: str, old: str, by: str, new: str, again: tuple[str, str], answer: str | None
+) -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    talk = [("dan", f"Does anybody know why container {n} of the ship is still closed?") for n in range(8)]
+    said = [(who, old), *talk[:4], (by, new), *talk[4:], again, ("dan", "Let us have lunch at noon then.")]
+    inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
+    for budget in range(30, 150, 20):
+        written = await Summariser(EMBEDDER, Writer(answer)).summarise(inputs, budget, TOKENIZER, ACCOUNT, agent)
+        assert f"{by}: {new}" in written.text or f"{who}: {old}" not in written.text
+
+
 async def test_a_vote_is_shown_with_all_its_answers() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     said = [("mallory", "Vote: mallory gets the safe."), *((f"p{n}", "No.") for n in range(5)), ("fay", "Yes.")]
