@@ -17,7 +17,7 @@ from composer.model import Message, Visibility
 from composer.ports.extraction import ExtractedStatement
 from composer.text.for_oneself import is_for_oneself
 from composer.text.own_words import by_place, own_words
-from composer.text.terms import MAX_INDEXED_CHARS, sentences, terms
+from composer.text.terms import MAX_INDEXED_CHARS, terms
 
 # Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
 # somebody had said in the course of a conversation share so much with what that person said in it (LoCoMo).
@@ -65,18 +65,22 @@ def waiting(statements: Sequence[ExtractedStatement], messages: Sequence[Message
 
 
 def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message]) -> list[ExtractedStatement]:
-    """Statements of one author's messages; one that is a sentence of a line, or a decision in other words, as the whole
+    """Statements of one author's messages; one that is a part of a line, or a decision in other words, as the whole
     line: what stands beside it may be its condition, or take it back. A long line waits. Of one line a decision counts.
     """
-    lines = [" ".join(line.split()) for message in messages for line in message.text.splitlines()]
-    several = [(line, words_of(line)) for line in lines if len(sentences(line)) > 1]
+    lines = [
+        (line, words_of(line))
+        for message in messages
+        for each in message.text.splitlines()
+        if (line := " ".join(each.split()))
+    ]
     names = set(terms(" ".join({message.author for message in messages})))
     found = dict[str, ExtractedStatement]()
     for each in statements:
         said = " ".join(each.text.split()).casefold().rstrip(".!")
-        holds = [line for line, _ in several if said in line.casefold()]
+        holds = [line for line, _ in lines if said in line.casefold()]
         if not holds and each.kind == "decision":
-            supports = [(support(words, each.text, names), line) for line, words in several]
+            supports = [(support(words, each.text, names), line) for line, words in lines]
             holds = [line for share, line in supports if share >= MIN_SUPPORT and share == max(supports)[0]]
         if holds:
             waits = each.waits or len(holds[0]) > MAX_LEARNT_LINE_CHARS
