@@ -17,7 +17,7 @@ from composer.model import Message, Visibility
 from composer.ports.extraction import ExtractedStatement
 from composer.text.for_oneself import is_for_oneself
 from composer.text.own_words import by_place, own_words
-from composer.text.terms import MAX_INDEXED_CHARS, terms
+from composer.text.terms import MAX_INDEXED_CHARS, sentences, terms
 
 # Of the words of a statement besides its author's name. 95% of the statements that people wrote down of 943 things that
 # somebody had said in the course of a conversation share so much with what that person said in it (LoCoMo).
@@ -65,27 +65,25 @@ def waiting(statements: Sequence[ExtractedStatement], messages: Sequence[Message
 
 
 def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message]) -> list[ExtractedStatement]:
-    """Statements of one author's messages; one that is a part of a line, or a decision in other words, as the whole
-    line: what stands beside it may be its condition, or take it back. A long line waits. Of one line a decision counts.
-    """
-    lines = [
-        (line, words_of(line))
-        for message in messages
-        for each in message.text.splitlines()
-        if (line := " ".join(each.split()))
-    ]
+    """Statements of one author's messages; one that is a sentence of a line, a part of one that decides something, or a
+    decision in other words than a line of several sentences, as the whole line: what stands beside it may be its
+    condition, or take it back. A long line waits. Of one line a decision counts."""
+    lines = [" ".join(line.split()) for message in messages for line in message.text.splitlines()]
+    several = [line for line in lines if len(sentences(line)) > 1]
+    words = [(line, words_of(line)) for line in several]
     names = set(terms(" ".join({message.author for message in messages})))
     found = dict[str, ExtractedStatement]()
     for each in statements:
         said = " ".join(each.text.split()).casefold().rstrip(".!")
-        holds = [line for line, _ in lines if said in line.casefold()]
-        if not holds and each.kind == "decision":
-            supports = [(support(words, each.text, names), line) for line, words in lines]
+        is_decision = each.kind == "decision"
+        holds = [line for line in (lines if is_decision else several) if said in line.casefold()]
+        if not holds and is_decision:
+            supports = [(support(own, each.text, names), line) for line, own in words]
             holds = [line for share, line in supports if share >= MIN_SUPPORT and share == max(supports)[0]]
         if holds:
             waits = each.waits or len(holds[0]) > MAX_LEARNT_LINE_CHARS
             each = replace(each, text=holds[0][:MAX_PATTERN_STATEMENT_CHARS], waits=waits)
-        if each.text not in found or each.kind == "decision":
+        if each.text not in found or is_decision:
             found[each.text] = each
     return list(found.values())
 

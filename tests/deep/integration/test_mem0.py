@@ -95,7 +95,7 @@ async def test_a_decision_found_by_the_model_is_proposed_as_a_landmark_like_one_
 
 async def test_a_statement_first_read_as_a_fact_is_proposed_once_it_is_read_as_a_decision(office: Office) -> None:
     for number, kind in enumerate(("fact", "decision", "decision")):
-        await office.post_messages(("bob", f"{number} the team agreed to ship on 12 June"))
+        await office.post_messages(("bob", f"{number} the team agreed: we ship on 12 June"))
         office.server.script.append(
             extraction_reply(
                 [{"text": f"The team agreed to ship on 12 June{'.' * number}", "kind": kind, "sources": [1]}]
