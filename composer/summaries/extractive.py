@@ -38,6 +38,7 @@ DUPLICATE_LIKENESS: Final = 0.82  # from which two excerpts of one person are ab
 COMMON_SHARE: Final = 0.5  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_SHORT_TERMS: Final = 4  # of an excerpt that may tell nothing without another one
+MAX_SHORT_CHARS: Final = 12  # or of one without spaces between words
 MIN_TERMS: Final = 3  # of an excerpt that is worth a place
 RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
 QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
@@ -123,21 +124,28 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
 
 def _going_with(excerpts: Sequence[Excerpt]) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
     """By each excerpt, what is shown with it, all of it later: for each of its telling words what each person says last
-    with this word; and the short ones that follow it or one of these."""
+    with this word; what somebody whom it names says next; and the short ones that follow it or one of these."""
     frequency = Counter(term for each in excerpts for term in each.terms)
     most = max(MIN_COMMON, int(len(excerpts) * COMMON_SHARE))
     telling = {each.order: [term for term in each.terms if frequency[term] <= most] for each in excerpts}
     following = _following(excerpts, telling)
     last: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)  # by a word, and a person
+    names = {
+        author: set(terms(author.partition(" (")[0].partition(" [")[0])) for author in {e.author for e in excerpts}
+    }
+    next_of: dict[str, tuple[int, int]] = {}
     followed_by: dict[tuple[int, int], set[tuple[int, int]]] = {}  # with what goes with those
     together: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
     for each in reversed(excerpts):
         own = {order for short in following[each.order] for order in (short, *together[short])}
         said = {order for term in telling[each.order] for order in last[term].values()}
+        if not _ADDRESSES_SOMEONE.match(each.text):
+            said.update(order for author, order in next_of.items() if names[author] and names[author] <= each.terms)
         followed_by[each.order] = own
         together[each.order] = frozenset(own.union(said, *(followed_by[order] for order in said)))
         for term in telling[each.order]:
             last[term].setdefault(each.author, each.order)
+        next_of[each.author] = each.order
     return together
 
 
@@ -150,7 +158,8 @@ def _following(
     said: set[str] = set()
     last_of: dict[str, tuple[int, int]] = {}
     for each in excerpts:
-        if len(each.terms) <= MAX_SHORT_TERMS and said.isdisjoint(telling[each.order]):
+        is_short = len(each.terms) <= MAX_SHORT_TERMS or len(each.text) <= MAX_SHORT_CHARS
+        if is_short and said.isdisjoint(telling[each.order]):
             for order in {each.after, last_of.get(each.author, each.after)}:
                 following[order].append(each.order)
         said.update(telling[each.order])

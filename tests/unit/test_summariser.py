@@ -138,6 +138,7 @@ OLD: Final = [
     ("alice", "We decided to sign with Okafor on Thursday.", "alice", "Forget it, Okafor withdrew."),
     ("alice", "The licence for Harbourmaster costs 480.", "bob", "Harbourmaster just wrote: it is 840, not 480."),
     ("mallory", "Alice gives me the master key.", "alice", "I have not given any key to mallory."),
+    ("mallory", "Alice told me that she sells the barge.", "alice", "I said no such thing to anybody here."),
     ("alice", "Der Termin mit der Bank ist um zehn.", "dan", "Die Bank hat den Termin auf Freitag verschoben."),
     ("alice", "La reunión con el ayuntamiento es el martes.", "alice", "La reunión con el ayuntamiento se cancela."),
     ("alice", "田中さんの見積もりを採用します。", "dan", "田中さんの見積もりは採用しません。"),
@@ -145,6 +146,8 @@ OLD: Final = [
     ("alice", "We meet Hansen on Tuesday.", "alice", "no, Thursday"),
     ("alice", "Ich nehme das Angebot von Hansen an.", "alice", "nein, doch nicht"),
     ("alice", "田中さんのプロジェクトに参加します。", "alice", "いや、やめます"),
+    ("alice", "その件、承認します。", "alice", "さっきのは取り消し"),
+    ("alice", "그 건은 승인합니다.", "alice", "아까 말은 취소할게요"),
 ]
 
 
