@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final, Protocol
 
@@ -17,7 +17,6 @@ from bot.slack.signed_http import SlackHttp
 from bot.web import webhooks
 from bot.web.jobs import JobSchedule
 from bot.web.metrics import Metrics
-from bot.web.state import Connected
 from composer.app import App
 from composer.errors import BadInput, Unavailable, for_operator
 from composer.model import DISCORD, SLACK
@@ -149,7 +148,7 @@ async def _open(
 ) -> tuple[list[Adapter], list[str]]:
     """The adapters to run, and what to say of the web port. Raises Misconfigured."""
     platforms: list[Adapter] = []
-    connected: dict[str, Connected] = {}
+    connected: dict[str, Callable[[], Awaitable[bool]]] = {}
     slack_http: SlackHttp | None = None
     if DISCORD in adapters:
         discord = DiscordAdapter(app)

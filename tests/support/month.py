@@ -117,7 +117,7 @@ def script(texts: Iterator[str], days: int, a_day: int, words: int = 20) -> tupl
                 id = f"m{len(events)}"
                 text = _long(texts, words)
                 if number == 1 and day % 8 == nth:
-                    text = f"We decided to buy crane number {day}{nth}. {text}"
+                    text = f"We decided to buy crane number {day}{nth}.\n{text}"
                     pins[id] = Pin(
                         _scope(place),
                         f"(proposed): We decided to buy crane number {day}{nth}.",

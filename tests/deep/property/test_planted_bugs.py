@@ -308,7 +308,7 @@ BUGS: Final = (
         in_sql(
             "recall_search",
             without_predicate(1),
-            replacing("LIMIT (SELECT greatest(1000, items / 15) FROM scope) +", "LIMIT 8 +"),
+            replacing("LIMIT (SELECT greatest(1000, items / 15) FROM scope) +", "LIMIT 3 + 0 *"),
         ),
         {TWINS: 401_125},
     ),
