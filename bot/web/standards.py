@@ -175,7 +175,10 @@ def _open(name: str, summary: str, answers: Mapping[str, Said]) -> Said:
 def _authorize() -> Said:
     asked: Mapping[str, Said] = {
         "response_type": {"schema": {"type": "string", "const": "code"}, "required": True},
-        "client_id": {"description": "Of an app that is registered, or the https address of what it says of itself."},
+        "client_id": {
+            "description": "Of an app that is registered, or the https address of what it says of itself.",
+            "required": True,
+        },
         "redirect_uri": {"description": "One of those of the app; may be left out where it has one."},
         "scope": {"description": f"Some of {', '.join(metadata.OAUTH_SCOPES)}; without it, all of them."},
         "state": {"description": "What the app gets back as it is."},
@@ -184,7 +187,6 @@ def _authorize() -> Said:
         "resource": {"description": "The address of `/mcp`: tokens are for nothing else."},
         "prompt": {"description": "`consent` asks a person again who has allowed the same before."},
     }
-    asked = {**asked, "client_id": {**asked["client_id"], "required": True}}
     kept = {"Set-Cookie": header("The request, kept until the person has signed in; or its end.", required=False)}
     page = {"content": {PAGE: {"schema": {"type": "string"}}}, "headers": kept}
     back = {"Location": header("The app's address."), **kept, **_not_kept()}

@@ -70,7 +70,7 @@ def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message
     condition, or take it back. A long line waits. Of one line a decision counts."""
     lines = [" ".join(line.split()) for message in messages for line in message.text.splitlines()]
     several = [line for line in lines if len(sentences(line)) > 1]
-    words = [(line, words_of(line)) for line in several]
+    words = {line: words_of(line) for line in several}
     names = set(terms(" ".join({message.author for message in messages})))
     found = dict[str, ExtractedStatement]()
     for each in statements:
@@ -78,8 +78,9 @@ def as_said(statements: Sequence[ExtractedStatement], messages: Sequence[Message
         is_decision = each.kind == "decision"
         holds = [line for line in (lines if is_decision else several) if said in line.casefold()]
         if not holds and is_decision:
-            supports = [(support(own, each.text, names), line) for line, own in words]
-            holds = [line for share, line in supports if share >= MIN_SUPPORT and share == max(supports)[0]]
+            shares = {line: support(own, each.text, names) for line, own in words.items()}
+            best = max(shares.values(), default=0.0)
+            holds = [line for line, share in shares.items() if share == best >= MIN_SUPPORT]
         if holds:
             waits = each.waits or len(holds[0]) > MAX_LEARNT_LINE_CHARS
             each = replace(each, text=holds[0][:MAX_PATTERN_STATEMENT_CHARS], waits=waits)
