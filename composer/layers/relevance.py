@@ -22,8 +22,8 @@ WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its
 # What one line of a passage of many says is less like a question than a short text that says it.
 PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
-# For a text in another language than the question's, as no word can be in both. Only for questions with their mark:
-# greetings and thanks are like each other in all languages.
+# In place of the words for a text in another language than the question's: names alone can be in both. Only for
+# questions with their mark: greetings and thanks are like each other in all languages.
 FOREIGN_FIT: Final = 0.17
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
@@ -178,9 +178,9 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         meaning = candidate.meaning if candidate.meaning is None or not of_passage else candidate.meaning + PASSAGE_FIT
         if meaning is None:
             return share
-        fitting = meaning + WORDS_SHARE * share
-        near = bound - FOREIGN_FIT <= fitting < bound and not matched_words
-        return fitting + FOREIGN_FIT if near and asks and tongue(candidate.item.text) != asked_in else fitting
+        fitting, foreign = meaning + WORDS_SHARE * share, meaning + FOREIGN_FIT
+        decides = asks and fitting < bound <= foreign
+        return foreign if decides and tongue(candidate.item.text) != asked_in else fitting
 
     likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
     return any(fit(candidate) >= bound for candidate in likeliest_first)

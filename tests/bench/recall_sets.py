@@ -109,16 +109,20 @@ def _spans(spans: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def madial(data: Path, most: int) -> Iterator[Talk]:
-    """A room for each language, with all memories. Asked is what the person says just before memories fit."""
+    """A room for each language, with all memories, each of its day. Asked is what the person says just before memories
+    fit."""
     for language in ("en", "zh"):
         memories = _objects(data / "madial" / f"MADial-Bench-{language}-memory.json")
-        lines = [(f"m{id}", "bart", each["event"]) for memory in memories for id, each in memory.items()]
+        numbered = [(f"m{id}", each) for memory in memories for id, each in memory.items()]
+        days = {id: datetime.fromisoformat(each["time"]).replace(hour=START.hour, tzinfo=UTC) for id, each in numbered}
+        said = _said(f"madial-{language}", [(id, "bart", each["event"]) for id, each in numbered])
+        said = [m.model_copy(update={"at": days[str(m.id)] + n * timedelta(seconds=1)}) for n, m in enumerate(said)]
         asked = [
             Question(f"madial {language}", _turn(each["dialogue"][turn - 1]), frozenset(_memories(each)))
             for each in _objects(data / "madial" / f"MADial-Bench-{language}-dialogue.json")[:most]
             for turn in each["test-turn"][:1]
         ]
-        yield Talk(f"madial-{language}", _said(f"madial-{language}", lines), asked)
+        yield Talk(f"madial-{language}", sorted(said, key=lambda m: m.at or START), asked)
 
 
 def _memories(dialogue: dict[str, Any]) -> Iterator[str]:

@@ -180,6 +180,16 @@ def test_a_text_in_another_language_needs_no_word_in_common() -> None:
     assert not said("the electrician is here on Thursday", 0.35), "this would share a word with it"
 
 
+def test_a_name_in_common_takes_nothing_from_a_text_in_another_language() -> None:
+    """Such a name is a word in common that counts less than being in another language."""
+    one = candidate(1, meaning=0.35, matched=0b01)
+    turkish = replace(one, item=replace(one.item, text="Tesisatçı Seaman perşembe günü geliyor ve çok iyi."))
+    assert found([turkish], [1.0, 9.0], "when is the plumber Seaman coming?")
+    english = replace(one, item=replace(one.item, text="Seaman and the rest of them were not there"))
+    assert not found([english], [1.0, 9.0], "when is the plumber Seaman coming?")
+    assert not found([turkish], [1.0, 9.0], "when the plumber Seaman comes"), "which is no question by its mark"
+
+
 def test_in_a_small_scope_less_is_enough() -> None:
     assert not found([candidate(1, meaning=0.3)], [5.0])
     assert found([candidate(1, meaning=0.3)], [5.0], items=5)

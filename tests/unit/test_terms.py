@@ -78,6 +78,12 @@ def test_a_question_is_not_searched_by_the_common_words_of_its_language() -> Non
     assert query_terms("¿Dónde está la contraseña de la red?", ()) == ["contrasen", "red"]
 
 
+def test_turkish_is_told_by_its_commonest_words_beside_endings_that_look_english() -> None:
+    assert tongue("Merkez'in ekibi her yerde ileri: önce şehri, sonra ülkeyi temsil etti") == "turkish"
+    assert tongue("Lizbon'un ekibi ve Paris'in ekibi on gün sonra Efes'te") == "turkish"
+    assert tongue("Once more: is her dog in or on the sofa?") == "english"
+
+
 def test_english_words_have_english_stems_alone() -> None:
     assert terms("The plumber repairs the dishwasher in the kitchen") == ["plumber", "repair", "dishwash", "kitchen"]
 
