@@ -10,8 +10,13 @@ PASSAGE_BYTES: Final = 1_000  # at most so many, of which OVERLAP_BYTES are in t
 OVERLAP_BYTES: Final = 200
 MAX_PASSAGES: Final = 1_000  # of one text; the rest is not found
 
-# After a line, or after a sentence: possessive, so that a run of marks is read once.
-_BOUND: Final = re.compile(r"\n++|(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++|[\u3002\uff01\uff1f]++")
+# After a line, or after a sentence: possessive, so that a run of marks is read once. All begin with a sign of one set,
+# which the library looks for fastest. A run of `_MARKS` that nothing follows ends no sentence.
+_BOUND: Final = re.compile(
+    r"[\n.!?\u2026\u3002\uff01\uff1f]"
+    r"(?:(?<=\n)\n*+|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*+|[.!?\u2026]*+(?:[\"'\u201d\u2019)\]]*+\s++)?+)"
+)
+_MARKS: Final = ".!?\u2026"
 _SPACE: Final = re.compile(r"\s")
 
 
@@ -40,16 +45,21 @@ def passages(text: str) -> list[Passage]:
         return [Passage()]
     share = len(text) / size  # characters a byte: passages of any script are of about so many tokens
     most, overlap = max(2, int(PASSAGE_BYTES * share)), int(OVERLAP_BYTES * share)
-    bounds = [bound.end() for bound in _BOUND.finditer(text)]
+    ends = bounds_of(text)
     found: list[Passage] = []
     start = 0
     while len(found) < MAX_PASSAGES:
-        end = _end(text, bounds, start + most // 2, start + most) if len(text) - start > most else len(text)
+        end = _end(text, ends, start + most // 2, start + most) if len(text) - start > most else len(text)
         found.append(Passage(len(found) + 1, start, end - start))
         if end == len(text):
             break
-        start = _start(text, bounds, end - overlap, end)
+        start = _start(text, ends, end - overlap, end)
     return found
+
+
+def bounds_of(text: str) -> list[int]:
+    """Where the lines and sentences of a text end, with the space after them."""
+    return [end for end in (found.end() for found in _BOUND.finditer(text)) if text[end - 1] not in _MARKS]
 
 
 def _bytes_of(text: str) -> int:

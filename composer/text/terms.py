@@ -3,7 +3,8 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from composer.text.cleaning import normalised
@@ -145,16 +146,15 @@ def _pairs(run: str) -> Iterator[str]:
         yield from (sign for sign in _IDEOGRAPH.findall(run) if sign not in _CARRYING)
 
 
-def _terms_of_word(word: str, language: str, searched: bool) -> Iterator[str]:
+def _terms_of_word(word: str, language: str, searched: bool) -> Sequence[str]:
     if not word or word in STOP_WORDS:
-        return
+        return ()
     if not word.isalpha() and word.isascii():
-        yield word[:MAX_TERM_CHARS]
-        return
+        return (word[:MAX_TERM_CHARS],)
     if searched and word in function_words().get(language, ()):
-        return
-    for found in stems(word, language)[: 1 if searched and word < "\u0370" else None]:
-        yield found[:MAX_TERM_CHARS]
+        return ()
+    found = stems(word, language)[: 1 if searched and word < "\u0370" else None]
+    return found if len(word) < MAX_TERM_CHARS // 2 else [each[:MAX_TERM_CHARS] for each in found]
 
 
 def _all_terms(text: str, searched: bool) -> Iterator[str]:
@@ -162,15 +162,20 @@ def _all_terms(text: str, searched: bool) -> Iterator[str]:
     plain = _CONTRACTION.sub("", _THOUSANDS.sub("", _as_indexed(text)))
     compound_of, part_of = (_ASCII_COMPOUND, _ASCII_PART) if plain.isascii() else (_COMPOUND, _PART)
     compounds = compound_of.findall(plain)
-    language = language_of(
-        {part for whole in compounds[:MAX_WORDS_READ] for part in part_of.findall(whole)}, STOP_WORDS
-    )
+    first = dict.fromkeys(compounds[:MAX_WORDS_READ])
+    language = language_of({part for whole in first for part in part_of.findall(whole)}, STOP_WORDS)
+    known = dict[str, Sequence[str]]()  # a word that stands there again is read once
     for whole in compounds:
-        parts = part_of.findall(whole)
-        if parts != [whole] and parts:
-            yield whole[:MAX_TERM_CHARS]
-        for part in parts:
-            yield from _terms_of_part(part, language, searched)
+        if (found := known.get(whole)) is None:
+            parts = part_of.findall(whole)
+            if parts != [whole] or not whole.isascii():
+                if parts and parts != [whole]:
+                    yield whole[:MAX_TERM_CHARS]
+                for part in parts:
+                    yield from _terms_of_part(part, language, searched)
+                continue
+            found = known[whole] = _terms_of_word(whole, language, searched)
+        yield from found
     if _MAY_BE_GROUPED.search(plain):
         for grouped in _GROUPED.finditer(plain):
             yield _NOT_DIGIT.sub("", grouped.group())[:MAX_TERM_CHARS]
@@ -202,14 +207,7 @@ def terms(text: str, limit: int = MAX_TERMS, *, searched: bool = False) -> list[
     they are those by which it is searched: of a word with several stems its own alone, and no common word of its
     language.
     """
-    found: list[str] = []
-    if not text.strip():
-        return found
-    for term in _all_terms(text, searched):
-        found.append(term)
-        if len(found) == limit:
-            break
-    return found
+    return list(islice(_all_terms(text, searched), limit)) if text.strip() else []
 
 
 def query_terms(text: str, names: Collection[str]) -> list[str]:
@@ -244,7 +242,7 @@ def sentences(text: str) -> list[str]:
         if block.startswith("```"):
             found.append(block.strip())
             continue
-        for line in block.splitlines():
+        for line in filter(str.strip, block.splitlines()):
             found.extend(_line_sentences(line))
     return [sentence for sentence in found if sentence]
 

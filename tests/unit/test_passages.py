@@ -1,5 +1,6 @@
 """Long texts are cut into passages that cover all of them and overlap at the bounds of sentences and lines."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from composer.text.passages import (
     OVERLAP_BYTES,
     PASSAGE_BYTES,
     Passage,
+    bounds_of,
     is_whole,
     passages,
 )
@@ -38,6 +40,22 @@ def test_a_passage_ends_with_a_sentence_or_line_and_the_next_begins_with_one_bef
         assert one.of(text).rstrip(" ").endswith(end)
         assert text[: following.start].rstrip(" ").endswith(end)
         assert following.start < one.start + (one.chars or 0)
+
+
+def _bounds(text: str) -> list[int]:
+    """Where lines and sentences end, by a plain reading of what that is."""
+    return [
+        end.end()
+        for end in re.finditer(
+            r"\n++|(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++|[\u3002\uff01\uff1f]++", text
+        )
+    ]
+
+
+@given(st.text("ab .!?\n\t\u2026\u3002\uff01\"')]", max_size=300))
+def test_the_bounds_of_sentences_are_found_from_their_marks(text: str) -> None:
+    assert bounds_of(text) == _bounds(text)
+    assert bounds_of('it is done.) really!? "yes..." no.x\n\n') == [13, 22, 31, 37]
 
 
 @given(st.text("ab .\n。é日😀", min_size=MAX_WHOLE_BYTES, max_size=6_000))

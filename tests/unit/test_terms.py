@@ -1,5 +1,6 @@
 """Terms of the word index, and splitting into sentences."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composer.text.languages import stems
 from composer.text.terms import (
     MAX_QUERY_TERMS,
     MAX_TERM_CHARS,
@@ -112,6 +114,29 @@ def test_any_text_gives_valid_terms(text: str) -> None:
 @given(st.text(max_size=300))
 def test_a_text_is_found_by_each_of_its_own_query_terms(text: str) -> None:
     assert set(query_terms(text, [])) <= set(terms(text))
+
+
+def test_a_word_that_stands_in_a_text_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def noted(word: str, language: str) -> tuple[str, ...]:
+        read.append(word)
+        return stems(word, language)
+
+    monkeypatch.setattr("composer.text.terms.stems", noted)
+    assert terms("deploying to berlin " * 200) == ["deploy", "berlin"] * 200
+    assert read == ["deploying", "berlin"]
+
+
+def test_lines_without_words_are_not_read_for_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def noted(line: str) -> Iterator[str]:
+        read.append(line)
+        yield line
+
+    monkeypatch.setattr("composer.text.terms._line_sentences", noted)
+    assert sentences("one\n" + "\n \t\n" * 1_000 + "two") == read == ["one", "two"]
 
 
 def test_names_and_mentions_are_dropped_from_a_query() -> None:

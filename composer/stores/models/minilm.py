@@ -40,6 +40,8 @@ MAX_EMBEDDED_TOKENS = 256  # sentence_bert_config.json of the model
 MAX_TOKENIZED_CHARS = (
     20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
 )
+FIRST_TOKENIZED_CHARS = 3_000  # of those, which mostly have enough of them: all at once stop the interpreter for 20 ms
+MAX_WORD_TOKENS = 100  # a word has at most so many, or is unknown: a longer one is one token
 MOST_THREADS = 4  # texts at once in the background, where the machine has as many cores
 ASKED_THREADS = 2  # texts at once for which somebody waits
 # What one thread embeds before others' texts come between, in characters: a long text, or many short ones. Turns of so
@@ -204,8 +206,15 @@ class _LoadedModel:
 
     def prepared(self, text: str) -> Prepared:
         """One text, tokenised; its vector has shape (WIDTH,). The same text always gives the same bits."""
-        tokens = self._tokenizer.encode(without_surrogates(text)).ids
-        return partial(self._network.run, self._weights.rows(WORDS, tokens))
+        return partial(self._network.run, self._weights.rows(WORDS, self._tokens(without_surrogates(text))))
+
+    def _tokens(self, text: str) -> list[int]:
+        """The first 256 tokens of a text. Its beginning is enough where so many follow them there that they cannot be
+        of the word at its end, which may be cut."""
+        first = self._tokenizer.encode(text[:FIRST_TOKENIZED_CHARS])
+        if len(text) <= FIRST_TOKENIZED_CHARS or sum(map(len, first.overflowing)) > 2 * MAX_WORD_TOKENS:
+            return first.ids
+        return self._tokenizer.encode(text).ids
 
 
 def without_surrogates(text: str) -> str:

@@ -22,11 +22,15 @@ from composer.errors import Misconfigured
 from composer.stores.models.minilm import (
     ASKED_CHARS_PER_STEP,
     CHARS_PER_STEP,
+    FIRST_TOKENIZED_CHARS,
     GRAPH_FILE,
     MAX_COUNTED_CHARS,
     MAX_QUERY_CHARS,
+    MAX_TOKENIZED_CHARS,
     MiniLM,
     Prepared,
+    _LoadedModel,
+    loaded,
 )
 from composer.tasks.shares import acting_for
 
@@ -389,6 +393,31 @@ async def test_text_after_256_tokens_is_ignored(minilm: MiniLM) -> None:
     assert long.tobytes() == longer.tobytes()
     shorter, different = await minilm.embed(["word " * 253, "word " * 253 + "else"])
     assert shorter.tobytes() != different.tobytes()
+
+
+def test_of_a_long_text_the_beginning_is_tokenised_where_its_first_tokens_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call of the tokenizer stops the interpreter: 20,000 characters took 20 ms."""
+    model = loaded()
+    assert isinstance(model, _LoadedModel)
+    tokenizer, read = model._tokenizer, list[int]()
+
+    class Noting:
+        def encode(self, text: str) -> object:
+            read.append(len(text))
+            return tokenizer.encode(text)
+
+    monkeypatch.setattr(model, "_tokenizer", Noting())
+    few = (" " * 15_000 + "tea ", "x" * 20_000, "tea " * 70 + "!" * 90 + "cluster" * 3_000, "\u0301" * 5_000 + "tea")
+    many = ("the deployment of " * 1_100, "\u6f22\u5b57\u304b\u306a" * 5_000, "[SEP] e\u0301a, " * 1_500)
+    for texts, chars in ((few, MAX_TOKENIZED_CHARS), (many, FIRST_TOKENIZED_CHARS)):
+        for text in texts:
+            read.clear()
+            model.prepared(text)
+            assert sum(read) <= chars + FIRST_TOKENIZED_CHARS * (texts is few)
+            for start in range(0, 300, 7):  # whatever stands at the end of the beginning
+                assert model._tokens(text[start:]) == tokenizer.encode(text[start:]).ids
 
 
 async def test_an_empty_batch_gives_no_vectors(minilm: MiniLM) -> None:
