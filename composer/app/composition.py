@@ -196,7 +196,7 @@ class PromptBuilder:
 def build_reading(base: Foundation, models: Models, memberships: Memberships) -> PromptBuilder:
     """Build what reads the layers and composes prompts."""
     directory = base.directory
-    summariser = Summariser(models.embedder, models.chat, directory.zone)
+    summariser = Summariser(models.chat, directory.zone)
     reader = Reader(
         base.database,
         base.cache,

@@ -1,4 +1,4 @@
-"""The summariser: has a model choose the excerpts of a summary, or chooses them itself where there is no model, or it
+"""The summariser: has a model choose the excerpts of a summary, or shows the last ones where there is no model, or it
 fails or is too slow.
 
 A summary consists of messages as they were said, or the beginnings of long ones, each after whose it is. A model reads
@@ -17,31 +17,25 @@ from typing import Final
 
 import structlog
 
-from composer.errors import BudgetUsedUp, Unavailable, for_operator
-from composer.memory.index import embedding_text
+from composer.errors import BudgetUsedUp, for_operator
 from composer.model import Agent
 from composer.ports.models import (
     ChatMessage,
-    MeteredEmbedder,
     MeteredModel,
     Tokenizer,
     UsageAccount,
-    Vectors,
     Work,
     WorkKind,
     whole_text,
 )
+from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.extractive import (
     MAX_EXCERPTS,
     Excerpt,
     candidate_excerpts,
-    extractive_summary,
     in_order,
-    line_cost,
-    mark_cost,
-    shortened,
-    whole_summary,
-    worth_choosing,
+    last_excerpts,
+    named_excerpts,
 )
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -63,17 +57,11 @@ _SPAN: Final = re.compile(r"(\d{1,6})(?:\s*[\u2013-]\s*(\d{1,6}))?")
 
 
 class Summariser:
-    """Writes summaries. Has no state beside its embedder and model."""
+    """Writes summaries. Has no state beside its model."""
 
-    def __init__(
-        self,
-        embedder: MeteredEmbedder,
-        model: MeteredModel | None,
-        zone: Callable[[uuid.UUID], tzinfo] = lambda _: UTC,
-    ) -> None:
+    def __init__(self, model: MeteredModel | None, zone: Callable[[uuid.UUID], tzinfo] = lambda _: UTC) -> None:
         """`zone` gives a tenant's time zone: a model copies the times that it is shown, and people read them in
-        digests. Without a `model` all summaries are extractive."""
-        self._embedder = embedder
+        digests. Without a `model` a summary is the end of what it sums up."""
         self._model = model
         self._zone = zone
 
@@ -84,20 +72,16 @@ class Summariser:
         tokenizer: Tokenizer,
         account: UsageAccount,
         agent: Agent | None = None,
-        *,
-        by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, under the name of `account`. Never fails.
-        `by_meaning`: an extractive summary compares excerpts by their meaning, which takes seconds for hundreds.
 
         Where all excerpts fit, all are shown. Else the model of `agent` chooses them. Without it, when it fails or
-        chooses none, or when its budget is used up, the summary is extractive. Without inputs, or without a budget,
-        the text is empty.
+        chooses none, or when its budget is used up, the summary is the end of the inputs. Without inputs, or without
+        a budget, the text is empty.
         """
         candidates = await in_thread(candidate_excerpts, inputs)
-        if whole := await in_thread(whole_summary, candidates, budget, tokenizer):
-            return whole
-        if self._model is not None and agent is not None and candidates and budget > 0:
+        last = await in_thread(last_excerpts, candidates, budget, tokenizer)
+        if self._model is not None and agent is not None and len(last) < len(candidates) and budget > 0:
             for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
             work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)
             model = work.agent.model
@@ -105,38 +89,13 @@ class Summariser:
                 if model:
                     chosen, chosen_by = await self._choose(self._model, candidates, budget, tokenizer, work)
                     if chosen:
-                        text = in_order(chosen)
-                        return SummaryText(text, chosen_by or model, tokenizer.count(text))
+                        return _text_of(chosen, chosen_by or model, tokenizer)
                     logger.warning("summary.model_chose_nothing", model=model)
             except BudgetUsedUp:
                 logger.info("summary.without_model", model=model)  # the meter says so loudly, once
             except Exception as error:  # whatever a model does, there is a summary
                 logger.warning("summary.model_failed", model=model, error=for_operator(error) or type(error).__name__)
-        return await self._extract(candidates, budget, tokenizer, account, by_meaning=by_meaning)
-
-    async def _extract(
-        self,
-        candidates: Sequence[Excerpt],
-        budget: int,
-        tokenizer: Tokenizer,
-        account: UsageAccount,
-        *,
-        by_meaning: bool = True,
-    ) -> SummaryText:
-        """Choose without a model. Excerpts are compared by their terms unless `by_meaning`, when the embedder does
-        not answer, or when its budget is used up."""
-        candidates = worth_choosing(candidates)
-        vectors: Vectors | None = None
-        try:
-            if candidates and by_meaning:
-                texts = [embedding_text(each.text) for each in candidates]
-                account = replace(account, kind=WorkKind.EMBEDDING)
-                vectors = await self._embedder.embed(texts, account, compared=True)
-        except BudgetUsedUp:
-            pass  # the ledger has said so, once
-        except Unavailable as error:
-            logger.warning("embedder.unavailable", error=for_operator(error))
-        return await in_thread(extractive_summary, candidates, vectors, budget, tokenizer, self._embedder.scale)
+        return _text_of(last, EXTRACTIVE, tokenizer)
 
     async def _choose(
         self,
@@ -156,11 +115,9 @@ class Summariser:
         ]
         parts = await in_thread(_parts, lines, max(int(agent.window * PART_SHARE), MIN_SUMMARY_PART_TOKENS), tokenizer)
         part_budget = max(budget // len(parts), 1)
-        most = part_budget - mark_cost(tokenizer)
         chooser = replace(agent, reply_tokens=max(int(part_budget * REPLY_SHARE), MIN_REPLY_TOKENS))
-        chosen: dict[tuple[int, int], Excerpt] = {}
-        by_order = {each.order: each for each in candidates}
-        for part in parts:
+        chosen: list[Excerpt] = []
+        for nth, part in enumerate(parts):
             request = [
                 ChatMessage("system" if agent.system_role else "user", summary_prompt(part_budget)),
                 ChatMessage("user", "\n".join(lines[part.start : part.stop])),
@@ -168,17 +125,15 @@ class Summariser:
             async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=chooser), request)]
             named = dict.fromkeys(number - 1 for number in numbers_in(whole_text(chunks)) if number - 1 in part)
-            left = most
-            for n in named:
-                excerpt = candidates[n] if left < most else shortened(candidates[n], most, tokenizer)
-                if excerpt is None or excerpt.order in chosen:
-                    continue
-                both = [excerpt, *(by_order[order] for order in excerpt.later if order not in chosen)]
-                if (cost := sum(line_cost(each, tokenizer) for each in both)) <= left:
-                    chosen.update((each.order, each) for each in both)
-                    left -= cost
+            left = (budget - _text_of(chosen, "", tokenizer).tokens) // (len(parts) - nth)
+            chosen += await in_thread(named_excerpts, candidates, list(named), left, tokenizer, chosen)
             chosen_by = next((chunk.model for chunk in chunks if chunk.model), chosen_by)
-        return list(chosen.values()), chosen_by
+        return chosen, chosen_by
+
+
+def _text_of(shown: Sequence[Excerpt], model: str, tokenizer: Tokenizer) -> SummaryText:
+    text = in_order(shown)
+    return SummaryText(text, model, tokenizer.count(text) if text else 0)
 
 
 def summary_prompt(budget: int) -> str:

@@ -55,8 +55,6 @@ class SummaryWriter(Protocol):
         tokenizer: Tokenizer,
         account: UsageAccount,
         agent: Agent | None = None,
-        *,
-        by_meaning: bool = True,
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens, with the model of `agent` if there is one."""
         ...
@@ -91,8 +89,8 @@ class SummaryTiers:
     ) -> None:
         """Write, rewrite or delete the summaries of one tier that are due, the earliest first.
 
-        `agent` names the model that writes; None gives extractive summaries. A summary that fails is logged and stays
-        due; the others go on.
+        `agent` names the model that chooses; with None a summary is the end of what it sums up. A summary that fails
+        is logged and stays due; the others go on.
         """
         async with self._database.transaction(tenant, "read") as tx:
             marks = await tx.summaries.due(tier)
@@ -115,7 +113,7 @@ class SummaryTiers:
     ) -> str:
         """Summarise messages, each with its place, for one person, in at most `budget` tokens, and store nothing.
         `agent` names the model that writes, in the asker's name and within the budgets; without one, and where it
-        fails, it is extracted.
+        fails, it is their end.
         Raises Refused while another is written for the same person."""
         if asker in self._asking:
             raise Refused("I am still summing up for you: wait for that answer, and then ask again.")
@@ -123,7 +121,7 @@ class SummaryTiers:
         inputs, tokenizer = summary_inputs(messages), self._tokenizer(agent)
         self._asking.add(asker)
         try:
-            return (await self._writer.summarise(inputs, budget, tokenizer, account, agent, by_meaning=False)).text
+            return (await self._writer.summarise(inputs, budget, tokenizer, account, agent)).text
         finally:
             self._asking.discard(asker)
 

@@ -1,7 +1,7 @@
 """Summaries and scheduled jobs: each summary covers one namespace and is the same however often the jobs run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -43,9 +43,6 @@ class Quoting:
         tokenizer: Tokenizer,
         account: UsageAccount,
         agent: Agent | None = None,
-        *,
-        people: Collection[str] = (),
-        by_meaning: bool = True,
     ) -> SummaryText:
         self.given.append([piece.text for piece in inputs])
         await self.on_delay(self.given[-1])
