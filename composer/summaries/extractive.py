@@ -28,7 +28,7 @@ MAX_EXCERPT_CHARS: Final = 320
 MAX_PAUSE: Final = timedelta(minutes=2)  # between messages that one person writes at once
 CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
-COMMON_SHARE: Final = 0.1  # of the excerpts: a word of more tells nothing
+COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
@@ -36,6 +36,7 @@ MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
 NOT_AMONG_INPUTS: Final = (-1, 1)  # or of what nobody is shown
 
+_ADDRESSES: Final = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")  # whom it names it does not speak of
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -129,7 +130,9 @@ def _name(author: str) -> str:
 
 def _named(names: Mapping[str, frozenset[str]], excerpt: Excerpt) -> set[str]:
     """The names, each with its terms, of which an excerpt has a part, or the beginning as a nickname: "Ms Brown",
-    "Ali"."""
+    "Ali". None where it begins with whom it addresses."""
+    if _ADDRESSES.match(excerpt.text):
+        return set()
     short = {word for word in _LETTERS.findall(folded(excerpt.text)) if len(word) >= MIN_NICKNAME_CHARS}
     return {
         name
