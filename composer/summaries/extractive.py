@@ -31,6 +31,7 @@ LINE_BREAK: Final = " / "
 COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
+MAX_ANSWERS: Final = 8  # of them
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 
 NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
@@ -114,7 +115,7 @@ def named_excerpts(
         named, later = _named(names, excerpt), range(n + 1, len(candidates))
         together = [m for m in later if said_by[m] in named or not telling[n].isdisjoint(telling[m])]
         together += next(([m] for m in later if said_by[m] == said_by[n]), [])
-        together += takewhile(lambda m: len(candidates[m].text) <= MAX_ANSWER_CHARS, later)
+        together += takewhile(lambda m: len(candidates[m].text) <= MAX_ANSWER_CHARS, later[:MAX_ANSWERS])
         added = {excerpt.order: excerpt} | {candidates[m].order: candidates[m] for m in together}
         added = {order: each for order, each in added.items() if order not in chosen}
         if (cost := sum(line_cost(each, tokenizer) for each in added.values())) <= left:

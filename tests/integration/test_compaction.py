@@ -135,8 +135,9 @@ async def test_each_agent_compacts_only_its_own_view(small: AppHarness, settings
 async def test_a_forgotten_or_edited_message_is_in_no_summary(
     small: AppHarness, settings: Settings, change: str
 ) -> None:
+    await add_messages(small, range(23), **ROOM)
     await small.say("alice", "We decided that the vault opens with quokka7.", id="secret", **ROOM)
-    await add_messages(small, range(30), **ROOM)
+    await add_messages(small, range(23, 30), **ROOM)
     await small.ask("alice", "@nexus what now?", **ROOM)
     assert "quokka7" in (await rows(settings, "SELECT text FROM compactions"))[0]["text"]
     if change == "edit":

@@ -73,13 +73,13 @@ async def test_derived_items_erased_while_the_model_answers_leave_no_trace(
     message = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
     await harness.say("alice", message, id="said", **ROOM)
     # then the message itself is out of view
-    await harness.say_all("alice", [f"ok, thanks {n}" for n in range(60)], **ROOM)
+    await harness.say_all("carol", [f"ok, thanks {n}" for n in range(60)], **ROOM)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         await tx.settings.set("retrieval.top_k", "0", harness.clock.now())  # only the layers that need no recall
     if made == "summary":
         harness.clock.set(harness.clock.now() + timedelta(days=1))
-        model.says = [f"They spoke of {SECRET}."]
+        model.says = ["1"]
         assert (await schedule.run(harness.app, "session", harness.clock.now())).done
     await begin_answer(harness, model, f"It is {SECRET}.")
     await harness.change("said", None)

@@ -160,7 +160,8 @@ async def test_a_message_of_a_day_that_has_a_summary_is_recalled_besides_it(harn
     here = harness.workspace()
     opened = "important: the code of my locker and the code of my door are to be written down, decided today"
     told = "it is heron, that code"
-    said_then = [opened, *(f"the lunch number {n} was good today" for n in range(40)), told, "so be it"]
+    lunch = [f"the lunch number {n} was good today" for n in range(40)]
+    said_then = [*lunch[3:], opened, *lunch[:3], told, "so be it"]
     for day, texts in enumerate((said_then, [f"unrelated remark number {n}" for n in range(60)])):
         lines = [said(f"{day}.{n}", text, place=place, minute=day * 1_440 + n) for n, text in enumerate(texts)]
         await harness.app.receive(here, lines, answer=False)

@@ -396,7 +396,7 @@ async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: S
         office.server.default = Say(("1",), reasoning=900)
         await office.post(*LONG_TALK)
         await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
-        written = ("m", f"alice: {LONG_TALK[0][1]}\n\u2026")
+        written = ("m", f"alice: {LONG_TALK[0][1]}\n\u2026\nalice: {LONG_TALK[2][1]}\n\u2026")
         assert await office.rows("SELECT model, text FROM summaries") == [written]
         ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
         assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
