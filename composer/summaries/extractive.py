@@ -30,15 +30,15 @@ CUT: Final = GAP  # where something is left out
 LINE_BREAK: Final = " / "
 COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
-MAX_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
-MAX_ANSWERS: Final = 8  # of them
+MAX_SHORT_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
+MAX_SHORT_ANSWERS: Final = 8  # of them
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 
 NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
 NOT_AMONG_INPUTS: Final = (-1, 1)  # or of what nobody is shown
 
-_ADDRESSES: Final = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")  # whom it names it does not speak of
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_ADDRESSES_SOMEONE: Final = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")  # whom it names it does not speak of
+_RUN_OF_LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def named_excerpts(
         named, later = _named(names, excerpt), range(n + 1, len(candidates))
         together = [m for m in later if said_by[m] in named or not telling[n].isdisjoint(telling[m])]
         together += next(([m] for m in later if said_by[m] == said_by[n]), [])
-        together += takewhile(lambda m: len(candidates[m].text) <= MAX_ANSWER_CHARS, later[:MAX_ANSWERS])
+        together += takewhile(lambda m: len(candidates[m].text) <= MAX_SHORT_ANSWER_CHARS, later[:MAX_SHORT_ANSWERS])
         added = {excerpt.order: excerpt} | {candidates[m].order: candidates[m] for m in together}
         added = {order: each for order, each in added.items() if order not in chosen}
         if (cost := sum(line_cost(each, tokenizer) for each in added.values())) <= left:
@@ -132,9 +132,9 @@ def _name(author: str) -> str:
 def _named(names: Mapping[str, frozenset[str]], excerpt: Excerpt) -> set[str]:
     """The names, each with its terms, of which an excerpt has a part, or the beginning as a nickname: "Ms Brown",
     "Ali". None where it begins with whom it addresses."""
-    if _ADDRESSES.match(excerpt.text):
+    if _ADDRESSES_SOMEONE.match(excerpt.text):
         return set()
-    short = {word for word in _LETTERS.findall(folded(excerpt.text)) if len(word) >= MIN_NICKNAME_CHARS}
+    short = {word for word in _RUN_OF_LETTERS.findall(folded(excerpt.text)) if len(word) >= MIN_NICKNAME_CHARS}
     return {
         name
         for name, parts in names.items()

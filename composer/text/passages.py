@@ -11,12 +11,12 @@ OVERLAP_BYTES: Final = 200
 MAX_PASSAGES: Final = 1_000  # of one text; the rest is not found
 
 # After a line, or after a sentence: possessive, so that a run of marks is read once. All begin with a sign of one set,
-# which the library looks for fastest. A run of `_MARKS` that nothing follows ends no sentence.
+# which the library looks for fastest. A run of `_SENTENCE_MARKS` that nothing follows ends no sentence.
 _BOUND: Final = re.compile(
     r"[\n.!?\u2026\u3002\uff01\uff1f]"
     r"(?:(?<=\n)\n*+|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*+|[.!?\u2026]*+(?:[\"'\u201d\u2019)\]]*+\s++)?+)"
 )
-_MARKS: Final = ".!?\u2026"
+_SENTENCE_MARKS: Final = ".!?\u2026"
 _SPACE: Final = re.compile(r"\s")
 
 
@@ -59,7 +59,7 @@ def passages(text: str) -> list[Passage]:
 
 def bounds_of(text: str) -> list[int]:
     """Where the lines and sentences of a text end, with the space after them."""
-    return [end for end in (found.end() for found in _BOUND.finditer(text)) if text[end - 1] not in _MARKS]
+    return [end for end in (found.end() for found in _BOUND.finditer(text)) if text[end - 1] not in _SENTENCE_MARKS]
 
 
 def _bytes_of(text: str) -> int:
