@@ -105,7 +105,7 @@ def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
     speakers = [(each.author, each.user_id) for each, _ in missed.messages if not each.by_agent]
     numbers = numbers_of_namesakes(speakers, "\n".join((*(day.text for day in missed.days), brief)))
     quoted = partial(_quoted, link=link, zone=zone, now=missed.now, numbers=numbers)
-    last = f"The first of {which}: {quoted(first, address)}"
+    last = f"The first of {which}: {quoted(first, address, told=False)}"
     lines = [f"{head}: {count} by {_speakers(missed.messages, numbers)}.{more}", *_mention_lines(missed, quoted)]
     left = MAX_CATCH_UP_CHARS - len("\n".join((*lines, last, REST))) - 2
     title = "In short:" if not missed.days else "Besides these days:"
@@ -159,12 +159,14 @@ def _quoted(
     zone: tzinfo,
     now: datetime,
     numbers: Mapping[uuid.UUID, str],
+    *,
+    told: bool = True,
 ) -> str:
     """A message on one line, or the names of its files, with the link to it, or its id; with its date where the weekday
-    alone would name a later day."""
+    alone would name a later day. Only where it is unless `told`: what was said after it may take it back."""
     local = message.at.astimezone(zone)
     this_week = now.astimezone(zone).date() - local.date() < WEEK
     at, where = f"{local:%a %H:%M}" if this_week else f"{local:%a %Y-%m-%d %H:%M}", link(address)
     said = message.text.strip() or ", ".join(in_quotes(file.name) for file in message.attachments)
-    text = shorten(said, MAX_CATCH_UP_QUOTE_CHARS)
-    return f"{author_label(message, numbers)}, {at}: {text} ({where or f'message {message.external_id}'})"
+    text = f": {shorten(said, MAX_CATCH_UP_QUOTE_CHARS)}" if told else ""
+    return f"{author_label(message, numbers)}, {at}{text} ({where or f'message {message.external_id}'})"

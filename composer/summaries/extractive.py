@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final
 
 from composer.ports.models import Tokenizer
@@ -32,6 +32,7 @@ COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_SHORT_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
 MAX_SHORT_ANSWERS: Final = 8  # of them
+NEXT_OF_NAMED: Final = 3  # excerpts of whoever is named, who may deny it
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 
 NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
@@ -80,6 +81,13 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
     return [replace(each, is_last=each.order not in followed) for each in list(found.values())[-MAX_EXCERPTS:]]
 
 
+def since_last_gap(inputs: Sequence[SummaryInput], candidates: Sequence[Excerpt]) -> list[Excerpt]:
+    """The excerpts of the last day of a week of which something is left out, and of the days after it: what is left out
+    may correct what was said on the days before. Of other inputs all."""
+    gaps = [n for n, each in enumerate(inputs) if each.day and CUT in each.text.splitlines()]
+    return [each for each in candidates if not gaps or each.order[0] >= gaps[-1]]
+
+
 def last_excerpts(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokenizer) -> list[Excerpt]:
     """As many of the last excerpts as a summary of `budget` tokens has room for; of one that alone is too long, its
     beginning. What corrects or answers one of them later is among them."""
@@ -99,8 +107,8 @@ def named_excerpts(
 ) -> list[Excerpt]:
     """The excerpts of these numbers, from 0, as far as `budget` tokens have room, of a first one that is too long its
     beginning, without those of `shown`. Each comes with what may correct or deny it, or not at all: the short ones
-    right after it, what its author says next, all that is said later with one of its words, and all that somebody says
-    later whom it names."""
+    right after it, what its author says next, all that is said later with one of its words, and the next three of
+    whoever it names."""
     most = left = budget - mark_cost(tokenizer)
     chosen = {each.order: each for each in shown}
     frequency = Counter(term for each in candidates for term in each.terms)
@@ -110,18 +118,24 @@ def named_excerpts(
     names = {name: frozenset(part for part in terms(name) if len(part) > 1) for name in said_by}
     for n in numbers:
         excerpt = candidates[n] if left < most else shortened(candidates[n], most, tokenizer)
-        if excerpt is None or excerpt.order in chosen:
+        if excerpt is None:
             continue
         named, later = _named(names, excerpt), range(n + 1, len(candidates))
-        together = [m for m in later if said_by[m] in named or not telling[n].isdisjoint(telling[m])]
-        together += next(([m] for m in later if said_by[m] == said_by[n]), [])
-        together += takewhile(lambda m: len(candidates[m].text) <= MAX_SHORT_ANSWER_CHARS, later[:MAX_SHORT_ANSWERS])
+        together = [m for m in later if not telling[n].isdisjoint(telling[m])]
+        together += (m for name in named for m in islice((m for m in later if said_by[m] == name), NEXT_OF_NAMED))
+        together += islice((m for m in later if said_by[m] == said_by[n]), 1)
+        together += takewhile(lambda m: _is_answer(candidates[m], candidates[m - 1]), later[:MAX_SHORT_ANSWERS])
         added = {excerpt.order: excerpt} | {candidates[m].order: candidates[m] for m in together}
         added = {order: each for order, each in added.items() if order not in chosen}
         if (cost := sum(line_cost(each, tokenizer) for each in added.values())) <= left:
             chosen |= added
             left -= cost
     return list(chosen.values())[len(shown) :]
+
+
+def _is_answer(excerpt: Excerpt, before: Excerpt) -> bool:
+    """Whether an excerpt is a short one right after another."""
+    return excerpt.after == before.order and len(excerpt.text) <= MAX_SHORT_ANSWER_CHARS
 
 
 def _name(author: str) -> str:

@@ -36,6 +36,7 @@ from composer.summaries.extractive import (
     in_order,
     last_excerpts,
     named_excerpts,
+    since_last_gap,
 )
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -80,7 +81,7 @@ class Summariser:
         a budget, the text is empty.
         """
         candidates = await in_thread(candidate_excerpts, inputs)
-        last = await in_thread(last_excerpts, candidates, budget, tokenizer)
+        last = await in_thread(last_excerpts, since_last_gap(inputs, candidates), budget, tokenizer)
         if self._model is not None and agent is not None and len(last) < len(candidates) and budget > 0:
             for_summaries, whom = agent.for_summaries, (account.conversation_id, account.user_id)
             work = Work(account.tenant_id, WorkKind.SUMMARY, for_summaries, *whom)

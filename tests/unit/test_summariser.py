@@ -15,7 +15,7 @@ from composer.model import Agent, Message, Visibility
 from composer.ports.models import ChatMessage, Chunk, UsageAccount, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.models.tokens import tokenizer_for
-from composer.summaries.extractive import CUT, candidate_excerpts, in_order, last_excerpts
+from composer.summaries.extractive import CUT, candidate_excerpts, in_order, last_excerpts, named_excerpts
 from composer.summaries.summariser import Summariser, summary_prompt
 from composer.summaries.texts import SummaryInput, summary_inputs
 from tests.unit.test_prompt import AGENT
@@ -204,6 +204,47 @@ async def test_what_a_model_chooses_stands_with_what_may_deny_it_whatever_is_sai
             assert f"{new[0]}: {new[1]}" in lines
             shown += 1
     assert shown
+
+
+async def test_what_a_model_chooses_brings_what_may_deny_it_also_where_another_one_brought_it_before() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    said = [
+        ("bob", "Who counted the matinee?"),
+        ("alice", "Three no, two yes: no matinee."),
+        ("eve", "What a pity it is."),
+    ]
+    said += [("alice", "Three all, so carol decides."), ("carol", "I need to think about that until tomorrow morning.")]
+    inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
+    written = await Summariser(Writer("1, 2")).summarise([*inputs, LONG], 70, TOKENIZER, ACCOUNT, agent)
+    assert "alice: Three all, so carol decides." in written.text.splitlines()
+
+
+async def test_a_chosen_denial_is_shown_though_it_names_somebody_who_talks_much() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    talk = [
+        ("bob", f"Container number {n} of the ship from Delft is still closed, says the harbour.") for n in range(40)
+    ]
+    said = [*talk[:5], ("alice", "I ordered two kilns."), ("carol", "Stop that, bob has a cheaper offer."), *talk[5:]]
+    inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
+    written = await Summariser(Writer("7, 6")).summarise(inputs, 150, TOKENIZER, ACCOUNT, agent)
+    assert {"alice: I ordered two kilns.", "carol: Stop that, bob has a cheaper offer."} <= set(
+        written.text.splitlines()
+    )
+
+
+async def test_a_week_without_a_model_begins_no_earlier_than_the_last_day_of_which_something_is_left_out() -> None:
+    days = {"Monday": "alice: I ordered twelve trestles.", "Tuesday": f"{CUT}\nbob: Lunch?", "Friday": "eve: We ship."}
+    inputs = [SummaryInput("", AT, text, day=day) for day, text in days.items()]
+    week = await Summariser(None).summarise(inputs, 400, TOKENIZER, ACCOUNT)
+    assert week.text == f"{CUT}\nTuesday:\nbob: Lunch?\n{CUT}\nFriday:\neve: We ship."
+
+
+def test_a_short_line_answers_what_stands_right_before_it_alone() -> None:
+    said = [SummaryInput("ann", AT, "Soup?"), *TALK, SummaryInput("zed", AT, "No.")]
+    found = candidate_excerpts(said)
+    assert [each.text for each in named_excerpts(found, [5], 60, TOKENIZER, [])] == [TALK[4].text, "No."]
+    apart = candidate_excerpts([*TALK, SummaryInput("zed", AT, "No.", place="b")])
+    assert [each.text for each in named_excerpts(apart, [4], 60, TOKENIZER, [])] == [TALK[4].text]
 
 
 async def test_a_vote_is_shown_with_all_its_answers() -> None:
