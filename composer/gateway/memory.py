@@ -52,7 +52,7 @@ from composer.repositories.structured import StructuredRows
 from composer.text.cleaning import clean_text
 from composer.text.excerpts import excerpt
 from composer.text.masking import mask
-from composer.text.names import in_quotes
+from composer.text.names import in_quotes, is_of_app
 from composer.text.terms import query_terms
 from composer.text.work import off_loop
 from composer.visibility import EntryAccess, Tagged
@@ -330,13 +330,14 @@ def _exact_lines(access: EntryAccess, found: StructuredRows) -> _Exact:
     numbers = Labels(access, _people(found)).numbers
     for fact in found.facts:
         item = structured_item(structured.fact_item(fact, longest=MAX_EXACT_CHARS), numbers)
-        if fact.user_id in access.users:
+        if fact.user_id in access.users and not is_of_app(fact.author):
             facts.append(_Line(fact.id, exact_line(item)))
         else:
             others.append((fact.user_id, _Line(fact.id, exact_line(item, _place(access, fact)))))
     for landmark in reversed(found.landmarks):
         item = structured_item(structured.landmark_item(landmark, longest=MAX_EXACT_CHARS), numbers)
-        if landmark.user_id in access.users and landmark.state is not LandmarkState.PROPOSED:
+        is_own = landmark.user_id in access.users and not is_of_app(landmark.author)
+        if is_own and landmark.state is not LandmarkState.PROPOSED:
             landmarks.append(_Line(landmark.id, exact_line(item)))
         else:
             others.append((landmark.user_id, _Line(landmark.id, exact_line(item, _place(access, landmark)))))

@@ -100,6 +100,11 @@ def tool_name(person: str, tool: str) -> str:
     return f"{person} ({APP} {tool})"
 
 
+def is_of_app(name: str) -> bool:
+    """Whether a stored name is an `app_name` or a `tool_name`: no person's is."""
+    return name.endswith(f" ({APP})") or _TOOL_OF.search(name) is not None
+
+
 def _is_taken(name: str, agents: Collection[str]) -> bool:
     """Whether a name looks like that of an agent, of a role, or of no one person."""
     named = _reserved_looks(tuple(agents))

@@ -3,11 +3,15 @@ the person's own out of it."""
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from bot.commands.table import run_command
+from bot.script.places import incoming, place_of
 from composer.entries import teams
+from composer.model import Trust
 from composer.settings import Settings
 from tests.support.gateway import MODEL, GatewayStage, gateway_stage
 from tests.support.model_server import Say
@@ -86,6 +90,22 @@ async def test_what_others_wrote_is_never_in_a_system_message_and_says_whose_and
     system, other = await asked(stage, "mallory")
     assert words(system) == ["zqdecided", "zqentry", "zqfact", "zqshared"], "and to her they are her own"
     assert words(other) == ["zqmine"]
+
+
+async def test_what_an_app_wrote_under_a_persons_account_is_not_what_they_wrote_whoever_approves_it(
+    stage: GatewayStage,
+) -> None:
+    await shared_project(stage, "alice")
+    at, place = stage.harness.workspace(), place_of(None, "nexus", None)
+    for n, words_ in enumerate(("fact set style zqfact", "landmark add always zqdecided")):
+        text = f"/nexus {words_} --project --yes"
+        sent = incoming(at, place, "alice", text, stage.harness.clock.tick(), id=f"app{n}")
+        await run_command(stage.harness.app, at, replace(sent, sender_trust=Trust.TOOL))
+    pending = (await stage.harness.command("mallory", "/nexus memory pending", dm="nexus")).text
+    for id in re.findall(r"^([0-9a-f]{8}) ", pending, re.MULTILINE):
+        await stage.harness.command("mallory", f"/nexus memory approve {id} --yes", dm="nexus")
+    system, other = await asked(stage)
+    assert (words(system), words(other)) == ([], ["zqdecided", "zqfact"])
 
 
 async def test_those_whose_facts_and_decisions_stand_there_under_one_name_are_told_apart(stage: GatewayStage) -> None:
