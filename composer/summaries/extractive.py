@@ -32,6 +32,7 @@ COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_SHORT_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
 MAX_SHORT_ANSWERS: Final = 8  # of them
+NAMED_SHARE: Final = 0.7  # of a summary's tokens, for what a model names
 NEXT_OF_NAMED: Final = 3  # excerpts of whoever is named, who may deny it
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 
@@ -103,34 +104,41 @@ def last_excerpts(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokeniz
 
 
 def named_excerpts(
-    candidates: Sequence[Excerpt], numbers: Iterable[int], budget: int, tokenizer: Tokenizer, shown: Sequence[Excerpt]
+    candidates: Sequence[Excerpt], numbers: Sequence[int], budget: int, tokenizer: Tokenizer, shown: Sequence[Excerpt]
 ) -> list[Excerpt]:
-    """The excerpts of these numbers, from 0, as far as `budget` tokens have room, of a first one that is too long its
-    beginning, without those of `shown`. Each comes with what may correct or deny it, or not at all: the short ones
-    right after it, what its author says next, all that is said later with one of its words, and the next three of
-    whoever it names."""
-    most = left = budget - mark_cost(tokenizer)
+    """The excerpts of these numbers, from 0, the most important first, and those of `shown`, in `budget` tokens: as
+    many as take 70% of what is left, of a first one that is too long its beginning. As far as there is room each brings
+    what may correct or deny it: the short ones right after it, and what its author says next; and, all of it or none,
+    what is said later with one of its words, and the next three of whoever it names. More of these numbers are shown if
+    there is room for that."""
     chosen = {each.order: each for each in shown}
+
+    def tokens_with(*added: Excerpt) -> int:
+        return tokenizer.count(in_order((chosen | {each.order: each for each in added}).values()))
+
+    used = tokens_with() if shown else 0
+    room = used + int((budget - used) * NAMED_SHARE)
+    for n in numbers:
+        excerpt = candidates[n] if chosen else shortened(candidates[n], room, tokenizer)
+        if excerpt and tokens_with(excerpt) <= room:
+            chosen.setdefault(excerpt.order, excerpt)
     frequency = Counter(term for each in candidates for term in each.terms)
     common = max(MIN_COMMON, int(len(candidates) * COMMON_SHARE))
     telling = [frozenset(term for term in each.terms if frequency[term] <= common) for each in candidates]
     said_by = [_name(each.author) for each in candidates]
     names = {name: frozenset(part for part in terms(name) if len(part) > 1) for name in said_by}
     for n in numbers:
-        excerpt = candidates[n] if left < most else shortened(candidates[n], most, tokenizer)
-        if excerpt is None:
-            continue
-        named, later = _named(names, excerpt), range(n + 1, len(candidates))
-        together = [m for m in later if not telling[n].isdisjoint(telling[m])]
-        together += (m for name in named for m in islice((m for m in later if said_by[m] == name), NEXT_OF_NAMED))
-        together += islice((m for m in later if said_by[m] == said_by[n]), 1)
-        together += takewhile(lambda m: _is_answer(candidates[m], candidates[m - 1]), later[:MAX_SHORT_ANSWERS])
-        added = {excerpt.order: excerpt} | {candidates[m].order: candidates[m] for m in together}
-        added = {order: each for order, each in added.items() if order not in chosen}
-        if (cost := sum(line_cost(each, tokenizer) for each in added.values())) <= left:
-            chosen |= added
-            left -= cost
-    return list(chosen.values())[len(shown) :]
+        named, later = _named(names, candidates[n]), range(n + 1, len(candidates))
+        near = [n, *islice((m for m in later if said_by[m] == said_by[n]), 1)]
+        near += takewhile(lambda m: _is_answer(candidates[m], candidates[m - 1]), later[:MAX_SHORT_ANSWERS])
+        of_it = [m for m in later if not telling[n].isdisjoint(telling[m])]
+        of_it += (m for name in named for m in islice((m for m in later if said_by[m] == name), NEXT_OF_NAMED))
+        for together in ([*near, *of_it], near):
+            added = {candidates[m].order: candidates[m] for m in together if candidates[m].order not in chosen}
+            if tokens_with(*added.values()) <= budget:
+                chosen |= added
+                break
+    return list(chosen.values())
 
 
 def _is_answer(excerpt: Excerpt, before: Excerpt) -> bool:

@@ -46,7 +46,7 @@ logger = structlog.get_logger()
 
 SUMMARY_PROMPT_VERSION: Final = "summary.v4"
 MODEL_TIMEOUT_SECONDS: Final = 60.0  # for one part, hidden reasoning included
-WORDS_PER_TOKEN: Final = 0.7
+WORDS_PER_TOKEN: Final = 0.3  # that a model may name: the rest is for what may correct it, and for names
 PART_SHARE: Final = 0.5  # of a model's window, that one part of a long text may take
 MIN_SUMMARY_PART_TOKENS: Final = 500
 REPLY_SHARE: Final = 0.25  # of a summary's tokens, that the numbers of its excerpts may take
@@ -126,8 +126,8 @@ class Summariser:
             async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
                 chunks = [chunk async for chunk in asked.stream(replace(work, agent=chooser), request)]
             named = dict.fromkeys(number - 1 for number in numbers_in(whole_text(chunks)) if number - 1 in part)
-            left = (budget - _text_of(chosen, "", tokenizer).tokens) // (len(parts) - nth)
-            chosen += await in_thread(named_excerpts, candidates, list(named), left, tokenizer, chosen)
+            until = budget * (nth + 1) // len(parts)
+            chosen = await in_thread(named_excerpts, candidates, list(named), until, tokenizer, chosen)
             chosen_by = next((chunk.model for chunk in chunks if chunk.model), chosen_by)
         return chosen, chosen_by
 

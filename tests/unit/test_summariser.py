@@ -1,9 +1,11 @@
 """Summaries: which excerpts are shown without a model and with one, and within which budget."""
 
+import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -109,7 +111,7 @@ OLD: Final = [
 
 @pytest.mark.parametrize(("who", "old", "by", "new"), OLD)
 @pytest.mark.parametrize("answer", [None, "1"])
-@pytest.mark.parametrize("budget", range(30, 170, 20))
+@pytest.mark.parametrize("budget", range(70, 190, 20))
 async def test_no_statement_stands_without_the_last_that_was_said_of_it(
     who: str, old: str, by: str, new: str, answer: str | None, budget: int
 ) -> None:
@@ -145,7 +147,7 @@ async def test_nobody_parts_a_statement_from_what_corrects_it_by_speaking_of_the
     said = [("alice", "I agree to the merger."), *(("mallory", text) for text in more[:5])]
     said += [("alice", "I take my words on the merger back."), *(("mallory", text) for text in more[5:])]
     inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
-    for budget in range(30, 150, 20):
+    for budget in range(70, 150, 20):
         written = await Summariser(Writer(answer)).summarise(inputs, budget, TOKENIZER, ACCOUNT, agent)
         assert "alice: I take" in written.text or "alice: I agree" not in written.text
 
@@ -166,7 +168,7 @@ async def test_nobody_parts_a_statement_from_what_others_said_against_it_by_the_
     talk = [("dan", f"Does anybody know why container {n} of the ship is still closed?") for n in range(8)]
     said = [(who, old), *talk[:4], (by, new), *talk[4:], again, ("dan", "Let us have lunch at noon then.")]
     inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
-    for budget in range(30, 150, 20):
+    for budget in range(70, 150, 20):
         written = await Summariser(Writer(answer)).summarise(inputs, budget, TOKENIZER, ACCOUNT, agent)
         assert f"{by}: {new}" in written.text or f"{who}: {old}" not in written.text
 
@@ -198,7 +200,7 @@ async def test_what_a_model_chooses_stands_with_what_may_deny_it_whatever_is_sai
     said = [old, *talk[:4], new, *talk[4:6], again, *talk[6:]]
     inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
     shown = 0
-    for budget in range(20, 150, 10):
+    for budget in range(60, 150, 10):
         lines = (await Summariser(Writer("1")).summarise(inputs, budget, TOKENIZER, ACCOUNT, agent)).text.splitlines()
         if f"{old[0]}: {old[1]}" in lines:
             assert f"{new[0]}: {new[1]}" in lines
@@ -217,6 +219,29 @@ async def test_what_a_model_chooses_brings_what_may_deny_it_also_where_another_o
     inputs = [SummaryInput(author, AT + 5 * n * MINUTE, text) for n, (author, text) in enumerate(said)]
     written = await Summariser(Writer("1, 2")).summarise([*inputs, LONG], 70, TOKENIZER, ACCOUNT, agent)
     assert "alice: Three all, so carol decides." in written.text.splitlines()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("budget", [150, 400])
+async def test_all_that_a_model_names_within_the_words_that_it_is_given_is_shown(seed: int, budget: int) -> None:
+    """Of what it named, less than half stood, and what corrected another one fell out."""
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    dice = Random(seed)
+    nouns, people = (
+        ["crane", "offer", "ship", "roof", "lunch", "key", "audit", "rent", "barge", "cable"],
+        ["alice", "bob", "carol", "dan"],
+    )
+    talk = [f"{dice.choice(people)} takes the {dice.choice(nouns)} to the {dice.choice(nouns)}." for _ in range(80)]
+    inputs = [SummaryInput(dice.choice(people), AT + 5 * n * MINUTE, text) for n, text in enumerate(talk)]
+    words = int(re.findall(r"at most (\d+) words", summary_prompt(budget))[0])
+    numbers = dice.sample(range(1, len(candidate_excerpts(inputs)) + 1), words // 8)
+    written = await Summariser(Writer(", ".join(map(str, numbers)))).summarise(
+        inputs, budget, TOKENIZER, ACCOUNT, agent
+    )
+    excerpts = candidate_excerpts(inputs)
+    lines = [f"{excerpts[n - 1].author}: {excerpts[n - 1].text}" for n in numbers]
+    assert set(lines) <= set(written.text.splitlines())
+    assert written.tokens <= budget
 
 
 async def test_a_chosen_denial_is_shown_though_it_names_somebody_who_talks_much() -> None:
@@ -355,9 +380,9 @@ async def test_no_word_of_a_model_stands_in_a_summary(answer: str) -> None:
 
 async def test_what_a_model_chooses_first_stays_where_not_all_fits() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(Writer("4, 1")).summarise(TALK, 24, TOKENIZER, ACCOUNT, agent)
+    written = await Summariser(Writer("4, 1")).summarise(TALK, 30, TOKENIZER, ACCOUNT, agent)
     assert (written.model, written.text) == ("gpt-4o", f"{GAP}\ndave: {TALK[3].text}\n{GAP}")
-    assert written.tokens <= 24
+    assert written.tokens <= 30
 
 
 async def test_a_model_is_shown_the_sentences_with_numbers_and_the_times_of_the_tenants_zone() -> None:
@@ -401,7 +426,7 @@ def test_a_line_of_an_earlier_summary_stays_whole_and_whose_it_is(speaker: str) 
 
 
 def test_the_prompt_states_the_length_of_the_summary() -> None:
-    assert "at most 70 words" in summary_prompt(100)
+    assert "at most 30 words" in summary_prompt(100)
 
 
 OWED = "Good morning. I approve the payment of 9000 geese. So be it."

@@ -165,6 +165,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cleaning.normalised": cleaning.normalised,
     "masking.mask": masking.mask,
     "names.app_name": lambda text: names.app_name(text, ["Nexus"]),
+    "names.is_of_app": names.is_of_app,
     "names.looks_within": names.looks_within,
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,
