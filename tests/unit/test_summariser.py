@@ -244,6 +244,24 @@ async def test_all_that_a_model_names_within_the_words_that_it_is_given_is_shown
     assert written.tokens <= budget
 
 
+class Counting:
+    """A tokenizer that counts its texts."""
+
+    exact, texts = False, 0
+
+    def count(self, text: str) -> int:
+        self.texts += 1
+        return TOKENIZER.count(text)
+
+
+def test_of_an_answer_that_names_all_only_the_beginning_is_read() -> None:
+    """A text of 4,000 tokens was counted thousands of times."""
+    excerpts = candidate_excerpts([SummaryInput(f"p{n}", AT + 5 * n * MINUTE, f"It is {n}.") for n in range(900)])
+    counting = Counting()
+    assert len(named_excerpts(excerpts, range(900), 4_000, counting, [])) >= 200
+    assert counting.texts < 700
+
+
 async def test_a_chosen_denial_is_shown_though_it_names_somebody_who_talks_much() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     talk = [
