@@ -37,8 +37,8 @@ NAMED_SHARE: Final = 0.7  # of a summary's tokens, for what a model names
 NEXT_OF_NAMED: Final = 3  # excerpts of whoever is named, who may deny it
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
 
-NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said in a place
-NOT_AMONG_INPUTS: Final = (-1, 1)  # or of what nobody is shown
+NOTHING_BEFORE: Final = (-1, 0)  # the order of what stands before the first that is said
+NOT_AMONG_INPUTS: Final = (-1, 1)  # or before the first in another place, or of what nobody is shown
 
 _ADDRESSES_SOMEONE: Final = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")  # whom it names it does not speak of
 _RUN_OF_LETTERS: Final = re.compile(r"[^\W\d_]+")
@@ -70,7 +70,7 @@ def candidate_excerpts(inputs: Sequence[SummaryInput]) -> list[Excerpt]:
     for number, source in enumerate(_said_at_once(inputs)):
         place = source.place if source.author else number
         for nth, (author, words) in enumerate(_said(source)):
-            order, before = (number, nth), last_in.get(place, NOTHING_BEFORE)
+            order, before = (number, nth), last_in.get(place, NOT_AMONG_INPUTS if found else NOTHING_BEFORE)
             followed.add(before)
             last_in[place] = order
             if words in ("", CUT):  # no sentence, or a gap of an earlier summary
@@ -107,18 +107,19 @@ def last_excerpts(candidates: Sequence[Excerpt], budget: int, tokenizer: Tokeniz
 def named_excerpts(
     candidates: Sequence[Excerpt], numbers: Sequence[int], budget: int, tokenizer: Tokenizer, shown: Sequence[Excerpt]
 ) -> list[Excerpt]:
-    """The excerpts of these numbers, from 0, the most important first, and those of `shown`, in `budget` tokens: as
-    many as take 70% of what is left, of a first one that is too long its beginning. As far as there is room each brings
-    what may correct or deny it: the short ones right after it, and what its author says next; and, all of it or none,
-    what is said later with one of its words, and the next three of whoever it names. More of these numbers are shown if
-    there is room for that."""
+    """The excerpts of these numbers, from 0, the most important first, and those of `shown`, in `budget` tokens: all,
+    or as many as take 70% of what is left, of a first one that is too long its beginning. As far as there is room each
+    brings what may correct or deny it: the short ones right after it, and what its author says next; and, all of it or
+    none, what is said later with one of its words, and the next three of whoever it names. More of these numbers are
+    shown if there is room for that."""
     chosen, numbers = {each.order: each for each in shown}, numbers[:MAX_NAMED]
 
     def tokens_with(*added: Excerpt) -> int:
         return tokenizer.count(in_order((chosen | {each.order: each for each in added}).values()))
 
     used = tokens_with() if shown else 0
-    room = used + int((budget - used) * NAMED_SHARE)
+    fits_whole = tokens_with(*(candidates[n] for n in numbers)) <= budget
+    room = budget if fits_whole else used + int((budget - used) * NAMED_SHARE)
     for n in numbers:
         excerpt = candidates[n] if chosen else shortened(candidates[n], room, tokenizer)
         if excerpt and tokens_with(excerpt) <= room:

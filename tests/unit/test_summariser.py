@@ -244,6 +244,24 @@ async def test_all_that_a_model_names_within_the_words_that_it_is_given_is_shown
     assert written.tokens <= budget
 
 
+async def test_all_that_a_model_names_is_shown_if_it_fits_though_links_have_few_words_and_many_tokens() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
+    talk = [f"Offer {n}: https://example.com/offers/{n * 7919:08x}/{n * 104729:012x}?v={n}" for n in range(30)]
+    inputs = [SummaryInput(f"Alice Moreau {n}", AT + 5 * n * MINUTE, text) for n, text in enumerate(talk)]
+    numbers, lines = "20, 3, 11", {f"Alice Moreau {n}: {talk[n]}" for n in (2, 10, 19)}
+    budget = TOKENIZER.count("\n".join(lines)) + 16
+    written = await Summariser(Writer(numbers)).summarise(inputs, budget, TOKENIZER, ACCOUNT, agent)
+    assert lines <= set(written.text.splitlines())
+    assert written.tokens <= budget
+
+
+def test_where_all_of_an_earlier_summary_is_left_out_a_mark_says_so() -> None:
+    inputs = [SummaryInput("", AT, "alice: We ship on Friday.\nbob: I know."), *TALK]
+    found = candidate_excerpts(inputs)
+    assert in_order(found[2:]).splitlines()[0] == CUT
+    assert in_order(found).splitlines().count(CUT) == 1
+
+
 class Counting:
     """A tokenizer that counts its texts."""
 
