@@ -32,7 +32,7 @@ COMMON_SHARE: Final = 0.05  # of the excerpts: a word of more tells nothing
 MIN_COMMON: Final = 4  # excerpts, however few there are
 MAX_SHORT_ANSWER_CHARS: Final = 24  # of an excerpt that belongs to what stands right before it: "No.", "I do."
 MAX_SHORT_ANSWERS: Final = 8  # of them
-MAX_NAMED: Final = 200  # excerpts by a model at once: the rest of a longer answer is not read
+MAX_NAMED_EXCERPTS: Final = 200  # excerpts by a model at once: the rest of a longer answer is not read
 NAMED_SHARE: Final = 0.7  # of a summary's tokens, for what a model names
 NEXT_OF_NAMED: Final = 3  # excerpts of whoever is named, who may deny it
 MIN_NICKNAME_CHARS: Final = 3  # of a word that is short for a name
@@ -112,7 +112,7 @@ def named_excerpts(
     brings what may correct or deny it: the short ones right after it, and what its author says next; and, all of it or
     none, what is said later with one of its words, and the next three of whoever it names. More of these numbers are
     shown if there is room for that."""
-    chosen, numbers = {each.order: each for each in shown}, numbers[:MAX_NAMED]
+    chosen, numbers = {each.order: each for each in shown}, numbers[:MAX_NAMED_EXCERPTS]
 
     def tokens_with(*added: Excerpt) -> int:
         return tokenizer.count(in_order((chosen | {each.order: each for each in added}).values()))

@@ -106,8 +106,8 @@ class Summariser:
         tokenizer: Tokenizer,
         work: Work,
     ) -> tuple[list[Excerpt], str]:
-        """The excerpts that a model chooses, of one that is too long its beginning, each with what goes with it, or
-        not at all; and the model that chose the last of them."""
+        """The excerpts that a model chooses, with what may correct them as far as there is room; and the model that
+        chose the last of them."""
         agent, chosen_by, zone = work.agent, "", self._zone(work.tenant_id)
         moments = (candidate.at.astimezone(zone) for candidate in candidates)
         lines = [
