@@ -17,7 +17,7 @@ from composer.repositories.recall import Recall
 from composer.visibility import Readable
 
 FIRST: Final = 10  # items that the short messages come behind
-HITS: Final = 3  # messages whose surroundings are read, the best ones
+HITS: Final = 6  # messages whose surroundings are read, the best ones
 EACH_SIDE: Final = 6  # messages before and after each of them that are looked at
 MAX_SHORT_BYTES: Final = 80  # in UTF-8
 SAME_TALK: Final = timedelta(hours=1)

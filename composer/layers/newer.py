@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from datetime import timedelta
 from statistics import median
 from typing import Final
 
@@ -31,6 +32,8 @@ NAMES_IT: Final = 0.20
 OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})
 GERMAN_WHAT: Final = "was"
 GERMAN: Final = "german"
+# What follows sooner is of the same talk, and goes on more often than it replaces: the lines of a list are alike.
+LEAST_PAUSE: Final = timedelta(minutes=15)
 MAX_STATEMENT_BYTES: Final = 250  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
 Sources = AbstractSet[tuple[str, str]]
@@ -118,7 +121,8 @@ def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sou
         ):
             others = [(value, other) for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
             beyond = likeness - median(value for value, _ in others) if others else 0.0
-            stands_out = beyond >= STANDS_OUT - NAMES_IT and _is_short(statement) and _is_short(item)
+            later_talk = item.at - statement.at >= LEAST_PAUSE
+            stands_out = beyond >= STANDS_OUT - NAMES_IT and later_talk and _is_short(statement) and _is_short(item)
             if stands_out and beyond < STANDS_OUT:
                 stands_out = _names_it(statement, item, [other for _, other in others], question)
             found.append((item, stands_out))

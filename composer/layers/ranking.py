@@ -20,7 +20,7 @@ from composer.text.terms import terms
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
 # The weights are those that lose least on any of seven kinds of talk (docs/quality.md).
-MEANING_WEIGHT: Final = 0.40
+MEANING_WEIGHT: Final = 0.45
 WORDS_WEIGHT: Final = 0.30
 BEFORE_WEIGHT: Final = 0.10  # of the score of the message just before: an answer seldom repeats its question
 AFTER_WEIGHT: Final = 0.10  # of the score of the message just after
@@ -31,11 +31,12 @@ TOGETHER_WEIGHT: Final = 0.20
 SESSION_WEIGHT: Final = 0.20  # for other high scores around it, as far as a session reaches: without a longer pause
 SESSION_GAP: Final = timedelta(hours=3)
 SESSION_DECAY: Final = math.exp(-1 / 4)  # of what a candidate lends to the next one, from each to each
+FULL_SESSION: Final = 0.4  # what others lend where they match well: less is a part, though nothing else has as much
 NAMED_SPEAKER_WEIGHT: Final = 0.35  # soft: a hard filter ruins questions that name the wrong person
 TIME_WORDS_WEIGHT: Final = 0.05  # for words of time, if the question asks for a time
 DATE_WEIGHT: Final = 0.50  # for a message of a day that the question names; half of it for a week or a month
 NEAR_DATE_WEIGHT: Final = 0.40  # for a message of a day beside one that the question names
-ROOM_WEIGHT: Final = 0.40  # for what was said in a room that the question names
+ROOM_WEIGHT: Final = 0.45  # for what was said in a room that the question names
 FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HALF_LIFE_DAYS
 HALF_LIFE_DAYS: Final = 30.0
 STATEMENT_WEIGHT: Final = 0.05  # for what someone chose to remember, over what was merely said
@@ -238,7 +239,7 @@ def _reasons(
 ) -> list[tuple[float, ...]]:
     """The parts of each candidate's score, in the order of REASONS. `asking`: the part of each that asks."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
-    words = _scale([c.words for c in candidates], low=0.0)
+    words = _words(candidates)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
     match = [by_meaning * meaning + by_words * word for meaning, word in zip(meanings, words, strict=True)]
     previous, following = neighbour_ids(candidates)
@@ -348,7 +349,17 @@ def _session(candidates: Sequence[Candidate], match: Sequence[float]) -> list[fl
                 near = abs(candidates[n].item.at - candidates[last].item.at) <= SESSION_GAP
                 lent = (lent + match[last] ** 2) * SESSION_DECAY if near else 0.0
                 around[n] += lent
-    return _scale([round(value, SCORE_DIGITS) for value in around], low=0.0)
+    full = max(FULL_SESSION, *around, 0.0)
+    return [round(value / full, SCORE_DIGITS) for value in around]
+
+
+def _words(candidates: Sequence[Candidate]) -> list[float]:
+    """How well each candidate matches by words, beside the best one: 0 to the share of the question's words that that
+    one holds. One word of many is little, though no other candidate has more."""
+    asked = reduce(or_, (candidate.matched for candidate in candidates), 0).bit_count()
+    best = max(candidates, key=lambda each: (each.words, each.matched.bit_count()), default=None)
+    share = best.matched.bit_count() / asked if best is not None and asked else 1.0
+    return [share * value for value in _scale([candidate.words for candidate in candidates], low=0.0)]
 
 
 def _newest_first(item: Item) -> tuple[float, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from composer.layers.ranking import asking_share, authors_named, neighbour_ids
+from composer.layers.ranking import asking_share, authors_named, is_question, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
 from composer.text.examples import SIGNS, Examples, examples
@@ -23,7 +23,7 @@ WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its
 PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 # In place of the words for a text in another language than the question's: names alone can be in both. Only for
-# questions with their mark: greetings and thanks are like each other in all languages.
+# what asks: greetings and thanks are like each other in all languages.
 FOREIGN_FIT: Final = 0.17
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
@@ -152,6 +152,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
 
     A word that nobody ever said here weighs most, so a question about something else holds a small share of its words
     in common with anything. In a small scope less is enough: there is little that could be like it by chance.
+    Small talk answers nothing: "thanks a bunch" is like "thanks a lot", and neither is about anything.
     """
     candidates = found.candidates
     if not candidates:
@@ -162,7 +163,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     content = " ".join(word for word in _words(question.casefold()) if word not in STOP_WORDS)
     authors = authors_named((candidate.item.author for candidate in candidates), content)
     scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
-    asks = question.rstrip().endswith(_QUESTION_MARKS)
+    asks = question.rstrip().endswith(_QUESTION_MARKS) or is_question(question)
     asked_in = tongue(question[:MAX_RELEVANT_CHARS])
     least = TOLD_FIT if _tells(question) else MIN_FIT
     bound = least * scale - (NAMED_FIT if authors.difference(names) else 0.0)
@@ -183,7 +184,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         return foreign if decides and tongue(candidate.item.text) != asked_in else fitting
 
     likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
-    return any(fit(candidate) >= bound for candidate in likeliest_first)
+    people = {candidate.item.author for candidate in candidates if candidate.item.author}
+    return any(fit(each) >= bound and not asks_nothing(each.item.text, people) for each in likeliest_first)
 
 
 def _tells(text: str) -> bool:

@@ -57,6 +57,19 @@ async def test_what_was_said_shortly_around_a_hit_stands_behind_the_ten_best() -
     assert (await texts(near))[10:] == ["Yes, on Tuesday.", "hit number 110", "hit number 111"]
 
 
+async def test_what_is_around_the_six_best_comes() -> None:
+    asked: list[uuid.UUID] = []
+
+    class Asked(Beside):
+        async def around(self, _: object, episodes: list[uuid.UUID], *__: object) -> dict[uuid.UUID, list[Item]]:
+            asked.extend(episodes)
+            return {}
+
+    hits = [replace(said(n, f"hit number {n}", n), score=1.0) for n in range(100, 112)]
+    await around.read(cast(Recall, cast(Any, Asked([]))), MAY_READ, QUERY, hits, Shown(), Retrieval(), NOW)
+    assert asked == [uuid.UUID(int=n) for n in range(100, 106)]
+
+
 async def test_what_may_not_be_read_or_an_agent_was_asked_is_left_out() -> None:
     near = [
         said(2, "On Wednesday.", 90, room_namespace(BOB)),

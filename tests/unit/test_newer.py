@@ -60,6 +60,17 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
 
 
+def test_what_follows_within_minutes_replaces_nothing() -> None:
+    old, rest = item("old", "alice", "Rack 4 is in Turin"), item("rest", "bob", "the racks are nice")
+    others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
+    for minutes, order in ((14, ["old", "next"]), (15, ["next", "old"])):
+        at = old.at + timedelta(minutes=minutes)
+        follows = later(replace(item("next", "alice", "Rack 6 is in Perth"), at=at), 0.9)
+        found = shown([rest, old, follows.item], [follows, *others], "where is rack 4?")
+        assert [id for id, _ in found][1:3] == order
+        assert ("next", "old") in found, "it is marked all the same"
+
+
 def test_a_german_question_what_is_not_about_then() -> None:
     old, rest = item("old", "alice", "Die Schulung kostet 450 Euro"), item("rest", "bob", "the training was nice")
     new = later(item("new", "bob", "Wir haben nachverhandelt, 380 Euro", 9), 0.8)

@@ -14,7 +14,9 @@ from composer.layers import ranking
 from composer.layers.ranking import (
     MIN_COSINE,
     NAMED_SPEAKER_WEIGHT,
+    SESSION_WEIGHT,
     TOGETHER_WEIGHT,
+    WORDS_WEIGHT,
     asking_share,
     is_question,
     rank,
@@ -333,6 +335,26 @@ def test_versions_of_one_sentence_are_shown_once() -> None:
 def test_a_different_statement_in_nearly_the_same_words_is_also_shown(other: str) -> None:
     one = "the backup of the billing database ran through at night and nobody had to do a thing"
     assert len(order([candidate(1, one), candidate(2, other)])) == 2
+
+
+def test_one_word_of_many_is_little_though_nothing_has_more() -> None:
+    def words_of_best(matched: Sequence[int]) -> float:
+        some = [replace(candidate(n, words=9.0 - n), matched=bits) for n, bits in enumerate(matched, 1)]
+        return max(item.reasons.get("words", 0.0) for item in ranked_of(some, "what?", NOW))
+
+    assert words_of_best([0b1111, 0b0001]) == WORDS_WEIGHT
+    assert words_of_best([0b0001, 0b0010, 0b0100, 0b1000]) == pytest.approx(WORDS_WEIGHT / 4)
+
+
+def test_a_session_of_weak_matches_is_no_full_one() -> None:
+    def session_of(words: float) -> float:
+        weak = [candidate(n, meaning=0.2, words=words, age=n / 1_000) for n in (1, 2)]
+        best = candidate(3, meaning=0.9, words=9.0, age=30)
+        ranked = ranked_of([*weak, best], "what?", NOW)
+        return max(item.reasons.get("session", 0.0) for item in ranked)
+
+    assert 0 < session_of(1.0) < 0.01
+    assert session_of(1.0) < session_of(4.0) < session_of(9.0) < SESSION_WEIGHT
 
 
 def test_a_session_with_several_matches_ranks_before_a_single_match() -> None:

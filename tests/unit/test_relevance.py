@@ -187,7 +187,22 @@ def test_a_name_in_common_takes_nothing_from_a_text_in_another_language() -> Non
     assert found([turkish], [1.0, 9.0], "when is the plumber Seaman coming?")
     english = replace(one, item=replace(one.item, text="Seaman and the rest of them were not there"))
     assert not found([english], [1.0, 9.0], "when is the plumber Seaman coming?")
-    assert not found([turkish], [1.0, 9.0], "when the plumber Seaman comes"), "which is no question by its mark"
+    assert not found([turkish], [1.0, 9.0], "the plumber Seaman comes"), "which asks nothing"
+
+
+def test_a_question_needs_no_mark_to_find_a_text_in_another_language() -> None:
+    one = candidate(1, meaning=0.35)
+    russian = replace(one, item=replace(one.item, text="Сантехник придёт в четверг."))
+    assert found([russian], [5.0], "when is the plumber coming")
+
+
+def test_small_talk_answers_nothing() -> None:
+    for text in ("thanks a lot!", "ann: you are welcome :)", "Gern geschehen!"):
+        one, other = candidate(1, meaning=0.8), candidate(2, author="ann")
+        like = replace(one, item=replace(one.item, text=text))
+        assert not found([like, other], [5.0], "Got it, thanks a bunch"), text
+        about = replace(candidate(3, meaning=0.8), item=replace(one.item, text="the bunch of keys is in the drawer"))
+        assert found([like, other, about], [5.0], "Got it, thanks a bunch"), text
 
 
 def test_in_a_small_scope_less_is_enough() -> None:
