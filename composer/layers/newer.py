@@ -34,7 +34,7 @@ GERMAN_WHAT: Final = "was"
 GERMAN: Final = "german"
 # What follows sooner is of the same talk, and goes on more often than it replaces: the lines of a list are alike.
 LEAST_PAUSE: Final = timedelta(minutes=15)
-MAX_STATEMENT_BYTES: Final = 250  # a longer text tells several things: it replaces nothing, and nothing replaces it
+MAX_STATEMENT_BYTES: Final = 400  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
 Sources = AbstractSet[tuple[str, str]]
 

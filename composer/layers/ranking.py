@@ -52,7 +52,7 @@ REASONS: Final = (
     *("when", "date", "near", "room", "fresh", "statement", "question", "agent"),
 )
 
-_ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
+ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
 _WORD: Final = re.compile(r"\w+")
 _GOES_ON: Final = re.compile(r"[\w-]")  # after a name: it is the beginning of a longer one
 _DIGIT: Final = re.compile(r"\d")
@@ -89,8 +89,8 @@ def rank(
     names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
     people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
     the question. `rooms` are the namespaces of the rooms that it names, `times` reads the times that it names. What was
-    asked of an agent comes after everything else, unless the question is about what was asked: people ask again what
-    was not answered.
+    asked of an agent in a line comes after everything else, unless the question is about what was asked: people ask again
+    what was not answered. A longer question tells something of whoever asks.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
@@ -103,7 +103,9 @@ def rank(
     else:
         names = (*agents, *all_agents)
         asked = [
-            share >= MIN_ASKING_SHARE and _is_to_agent(candidate.item, names)
+            share >= MIN_ASKING_SHARE
+            and len(candidate.item.text) <= MAX_SHORT_QUESTION_CHARS
+            and _is_to_agent(candidate.item, names)
             for candidate, share in zip(relevant, asking, strict=True)
         ]
     for n in order if strategy == "recent" else sorted(order, key=lambda n: (asked[n], -scores[n])):
@@ -187,9 +189,7 @@ def _is_to_agent(item: Item, agents: Collection[str]) -> bool:
     """Whether an item mentions an agent of these names, or is of a DM or session, and not what an agent said itself."""
     if item.kind != "episode" or item.by_agent:
         return False
-    return (
-        item.namespace.startswith(_ALONE) or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
-    )
+    return item.namespace.startswith(ALONE) or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
 
 
 def is_question(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from composer.layers.ranking import asking_share, authors_named, is_question, neighbour_ids
+from composer.layers.ranking import ALONE, asking_share, authors_named, is_question, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
 from composer.text.examples import SIGNS, Examples, examples
@@ -29,6 +29,9 @@ _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
 MIN_KNOWN_SHARE: Final = 0.5  # of its words, which stand in examples of small talk
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
+# Off the bound for what somebody said to an agent alone, as far as something is asked: most of what they ask there is
+# about themselves, and what they told stands in a clause of what they wanted.
+ALONE_FIT: Final = 0.08
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
 MIN_SHARE_OF_BEST: Final = 0.35  # of the best item's score; what is below is noise beside it
@@ -180,6 +183,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         if meaning is None:
             return share
         fitting, foreign = meaning + WORDS_SHARE * share, meaning + FOREIGN_FIT
+        if asks and candidate.item.namespace.startswith(ALONE):
+            fitting, foreign = fitting + ALONE_FIT, foreign + ALONE_FIT
         decides = asks and fitting < bound <= foreign
         return foreign if decides and tongue(candidate.item.text) != asked_in else fitting
 
