@@ -24,6 +24,7 @@ SAID = [
     ("question", "asked", "right"),
     [
         ("who arrives on Thursday?", timedelta(days=2, hours=6), "the auditors"),
+        ("who arrived on 7 May?", timedelta(days=20), "the auditors"),
         ("what did we switch on 21 April?", timedelta(days=20), "a fortnight ago"),
         ("was wird am Donnerstag am Aufzug gemacht?", timedelta(days=2, hours=6), "übermorgen"),
     ],
