@@ -107,6 +107,8 @@ def days(text: str, at: datetime = TUESDAY) -> list[str]:
         ("in two weeks", ["06-08 +7"]),
         ("the trip is on 3 May 2027", ["05-03"]),
         ("the trip will be on 3 June", ["06-03"]),
+        ("the trip is on 26 May", ["05-26"]),
+        ("we fly in May", ["05-01 +31"]),
         ("it was signed on 3 June", ["06-03"]),
         ("today", ["05-26"]),
         ("yesterday and tomorrow", ["05-27", "05-25"]),
