@@ -7,14 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import or_
 from typing import Final
 
 from composer.model import Item
 from composer.repositories.recall import Candidate
+from composer.text.dates.meant import days_meant
 from composer.text.dates.named_days import asks_when, says_when
 from composer.text.dates.question_times import QuestionTimes
+from composer.text.dates.vocabulary import Period
 from composer.text.plain_questions import QUESTION_MARKS
 from composer.text.terms import terms
 
@@ -34,7 +36,8 @@ SESSION_DECAY: Final = math.exp(-1 / 4)  # of what a candidate lends to the next
 FULL_SESSION: Final = 0.4  # what others lend where they match well: less is a part, though nothing else has as much
 NAMED_SPEAKER_WEIGHT: Final = 0.35  # soft: a hard filter ruins questions that name the wrong person
 TIME_WORDS_WEIGHT: Final = 0.05  # for words of time, if the question asks for a time
-DATE_WEIGHT: Final = 0.50  # for a message of a day that the question names; half of it for a week or a month
+# For a message of a day that the question names, or whose text means that day; half of it for a week or a month.
+DATE_WEIGHT: Final = 0.50
 NEAR_DATE_WEIGHT: Final = 0.40  # for a message of a day beside one that the question names
 ROOM_WEIGHT: Final = 0.45  # for what was said in a room that the question names
 FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HALF_LIFE_DAYS
@@ -69,6 +72,8 @@ _ABOUT_QUESTIONS: Final = re.compile(r"\b(?:ask|asks|asked|asking|question|quest
 MAX_SHORT_QUESTION_CHARS: Final = 120
 MIN_ASKING_SHARE: Final = 0.7  # of the words of a text that only asks
 MAX_RANKED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
+MAX_TEXTS_WITH_DAYS: Final = 60  # those that match best; the days that the others mean are not read
+MAX_MEANT: Final = timedelta(days=8)  # a longer span that a text means tells little of when something is
 
 
 def rank(
@@ -248,13 +253,14 @@ def _reasons(
     session, positions = _session(candidates, match), _positions(candidates)
     asked_about = authors_named((candidate.item.author for candidate in candidates), question)
     asks_time, named = asks_when(question), times.periods(question, now)
-    beside = times.near(question, now)
+    best = sorted(range(len(candidates)), key=lambda n: -match[n])
+    beside, meant = times.near(question, now), meant_shares((candidates[n].item for n in best), question, now, times)
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in candidates):
         age_days = max((now - item.at).total_seconds(), 0.0) / 86_400
         position = positions[n]
         surrounded = candidates[position].item.id
-        of_time = _date_share(item.at, named)
+        of_time = max(_date_share(item.at, named), meant.get(item.id, 0.0))
         reasons.append(
             (
                 by_meaning * meanings[n],
@@ -295,6 +301,25 @@ def authors_named(authors: Iterable[str], question: str) -> set[str]:
 def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) -> float:
     """1 for a time within a day that the question names, a half within a longer span, otherwise 0."""
     return max((1.0 if end - start <= MAX_DAY else 0.5 for start, end in spans_named if start <= at < end), default=0.0)
+
+
+def meant_shares(items: Iterable[Item], question: str, now: datetime, times: QuestionTimes) -> dict[str, float]:
+    """By id, for the first MAX_TEXTS_WITH_DAYS items, 1 if the text means a day that the question asks for, seen from
+    when it was said, a half for a longer span; without those that mean none. Days are those of the zone of `now`."""
+    asked = times.meant(question, now)
+    if not asked:
+        return {}
+    shares: dict[str, float] = {}
+    for item in islice((item for item in items if item.kind != "summary"), MAX_TEXTS_WITH_DAYS):
+        meant = [each for each in days_meant(item.text, item.at.astimezone(now.tzinfo)) if _length(each) <= MAX_MEANT]
+        both = [(one, other) for one in meant for other in asked if one[0] < other[1] and other[0] < one[1]]
+        if both:
+            shares[item.id] = max(1.0 if max(map(_length, pair)) <= MAX_DAY else 0.5 for pair in both)
+    return shares
+
+
+def _length(period: Period) -> timedelta:
+    return period[1] - period[0]
 
 
 def neighbour_ids(candidates: Sequence[Candidate]) -> tuple[dict[str, str], dict[str, str]]:

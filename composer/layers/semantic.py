@@ -9,11 +9,11 @@ from typing import Final
 
 from composer.layers import plain, relevance
 from composer.layers.newer import with_newer
-from composer.layers.ranking import rank, sources_of, without_duplicates
+from composer.layers.ranking import meant_shares, rank, sources_of, without_duplicates
 from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import MINILM_SCALE, Scale, Vectors
-from composer.repositories.recall import Candidate, Recall, episode_id_of
+from composer.repositories.recall import Candidate, Found, Recall, episode_id_of
 from composer.text import spelling
 from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.vocabulary import Period
@@ -223,7 +223,13 @@ async def _candidates(
             found = replace(found, candidates=said)
         if end is not None:
             found = replace(found, candidates=[each for each in found.candidates if _tells_of(each.item, (start, end))])
-        return found.candidates, not floor or relevance.fits(found, query.about, query.agents)
+        if not floor or relevance.fits(found, query.about, query.agents):
+            return found.candidates, True
+        if end is not None:
+            return found.candidates, False
+        of_days = _of_days_asked_for(found, query, now)
+        fits = relevance.fits(of_days, query.about, query.agents)
+        return of_days.candidates if fits else found.candidates, fits
 
     in_periods: dict[str, Candidate] = {}
     for start, end in periods:
@@ -240,6 +246,14 @@ async def _candidates(
             known = {id for id, candidate in at_any_time.items() if not candidate.only_newer}
             at_any_time |= {each.item.id: each for each in found if fits and each.item.id not in known}
     return _SearchResult(list((in_periods | at_any_time).values()), in_periods, only_time and bool(in_periods))
+
+
+def _of_days_asked_for(found: Found, query: SearchQuery, now: datetime) -> Found:
+    """What was found whose text means a day that the question asks for: as little as what was said in a period."""
+    likeliest = sorted(found.candidates, key=lambda each: (-(each.meaning or 0.0), -each.words))
+    days = meant_shares((each.item for each in likeliest), query.about, now, query.times)
+    candidates = [each for each in found.candidates if each.item.id in days]
+    return replace(found, candidates=candidates, items=len(candidates))
 
 
 async def _spelt(

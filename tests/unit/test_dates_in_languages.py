@@ -35,6 +35,7 @@ CASES = {
     "wat is er vorige week gezegd?": LAST_WEEK, "wat is er twee weken geleden gezegd?": TWO_WEEKS, "wat was er afgelopen vrijdag?": FRIDAY,
     "co mówiono wczoraj?": YESTERDAY, "co ustaliliśmy 3 maja?": MAY_3, "co było przedwczoraj?": BEFORE, "co mówiliśmy w piątek?": FRIDAY,
     "o czym mówiliśmy w zeszłym tygodniu?": LAST_WEEK, "co było dwa tygodnie temu?": TWO_WEEKS,
+    "что решили два дня назад?": BEFORE, "що було два дні тому?": BEFORE,
     "что говорили вчера?": YESTERDAY, "что решили 3 мая?": MAY_3, "что было позавчера?": BEFORE, "что решили в пятницу?": FRIDAY,
     "о чём говорили на прошлой неделе?": LAST_WEEK, "что было две недели назад?": TWO_WEEKS, "что решили в прошлую пятницу?": FRIDAY,
     "що говорили вчора?": YESTERDAY, "що вирішили 3 травня?": MAY_3, "про що говорили минулого тижня?": LAST_WEEK, "що було позавчора?": BEFORE,

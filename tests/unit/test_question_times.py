@@ -37,4 +37,5 @@ def test_a_text_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in (*QUESTIONS, *QUESTIONS):
         times.periods(text, NOW)
         times.near(text, NOW)
+        times.meant(text, NOW)
     assert told == list(QUESTIONS)

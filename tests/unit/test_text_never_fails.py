@@ -42,7 +42,7 @@ from composer.text import (
     terms,
     wishes,
 )
-from composer.text.dates import deadlines, named_days, periods, vocabulary, when
+from composer.text.dates import deadlines, meant, named_days, periods, vocabulary, when
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
@@ -56,6 +56,7 @@ MODULES = (
     forgetting,
     marks,
     masking,
+    meant,
     named_days,
     names,
     notices,
@@ -101,6 +102,7 @@ def dates_of(text: str) -> None:
                 deadlines.deadline_end(deadline, at)
         named_days.named_periods(text, at)
         periods.asked_periods(text, at)
+        meant.days_meant(text, at)
 
 
 def asked_of(text: str) -> None:
@@ -127,6 +129,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "named_days.days_near": dates_of,
     "periods.asked_periods": dates_of,
     "periods.periods_of": dates_of,
+    **{f"periods.{name}": dates_of for name in ("matches_of", "in_utc", "days_from", "units_ago", "count_of")},
+    "periods.is_past": periods.is_past,
+    "periods.lies_ahead": periods.lies_ahead,
+    "meant.days_meant": dates_of,
+    "meant.meant_periods": dates_of,
     "deadlines.named_deadline": dates_of,
     "deadlines.deadline_end": dates_of,
     "vocabulary.day_or_none": lambda text: vocabulary.day_or_none(len(text), len(text), len(text) * 400, later=10**9),

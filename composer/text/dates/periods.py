@@ -6,7 +6,7 @@ those of the zone of the time that is given as now.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -25,7 +25,8 @@ from composer.text.dates.vocabulary import (
     weekday_number,
 )
 
-Rule = tuple[re.Pattern[str], Callable[[re.Match[str], datetime, bool], Period | None]]
+PeriodOf = Callable[[re.Match[str], datetime, bool], Period | None]
+Rule = tuple[re.Pattern[str], PeriodOf]
 
 MAX_PERIODS: Final = 3  # that one question names
 MAX_CHARS_WITH_PERIODS: Final = 2_000  # of a question; a time is named in a sentence
@@ -41,16 +42,15 @@ _HOURS: Final = {
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first months, of the north
 _SEASON: Final = "|".join(_SEASONS)
 _FEW: Final = {"few": (2, 5), "couple": (2, 3), "several": (3, 7)}  # from how many to how many
-_COUNT: Final = (
-    rf"(?P<count>\d{{1,3}}|an?(?! (?:few|couple))|(?:a )?(?:few|couple(?: of)?)|several|{'|'.join(NUMBERS)})"
-)
+COUNT: Final = rf"(?P<count>\d{{1,3}}|an?(?! (?:few|couple))|(?:a )?(?:few|couple(?: of)?)|several|{'|'.join(NUMBERS)})"
 _DAYS: Final = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.25}
 _YEAR: Final = r"(?:(?:,| of| in)? (?P<year>\d{4})\b|,?(?: of)? (?P<which>last|this) year\b)"
 
 # A question with such a word, and none of the past, is about what lies ahead: "what is planned on Friday?"
 _AHEAD: Final = re.compile(
     r"\b(?:is|are|am|do|does|will|shall|should|must|can|won't|gonna|plan|plans|planned|planning|schedule|scheduled"
-    r"|upcoming|coming|next|tomorrow|happens|(?:what|who|when|where|it|that|there)'s|\w{1,20}'ll)\b"
+    r"|upcoming|coming|next|tomorrow|happens|(?:what|who|when|where|it|that|there)'s|\w{1,20}'ll"
+    r"|who (?!has\b|knows|remembers|recalls|thinks|says)\w{1,20}s)\b"  # "who arrives on Friday?"
 )
 _NO_TENSE: Final = re.compile(r"\b(?:can|could|would|do|does|is|are) (?:you|anyone|anybody)\b")  # "can you tell me …"
 _PAST: Final = re.compile(
@@ -85,16 +85,32 @@ def periods_of(tellings: Iterable[Told], now: datetime) -> list[Period]:
     return []
 
 
+def is_past(words: str) -> bool:
+    """Whether words in lower case have one of the past: "who came on Friday?"."""
+    return _PAST.search(words) is not None
+
+
+def lies_ahead(words: str) -> bool:
+    """Whether words in lower case are about what is to come: "who comes on Friday?"."""
+    return not is_past(words) and _AHEAD.search(_NO_TENSE.sub(" ", words)) is not None
+
+
+def matches_of(rules: Sequence[Rule], words: str) -> tuple[list[tuple[PeriodOf, re.Match[str]]], str]:
+    """What the rows match, each in what the rows before it left, with what makes a period of it; and what is left."""
+    found: list[tuple[PeriodOf, re.Match[str]]] = []
+    for pattern, period_of in rules:
+        matches = list(pattern.finditer(words))
+        found += [(period_of, match) for match in matches]
+        words = pattern.sub(" ; ", words) if matches else words
+    return found, words
+
+
 def _periods(words: str, now: datetime) -> list[Period]:
-    ahead = _PAST.search(words) is None and _AHEAD.search(_NO_TENSE.sub(" ", words)) is not None
-    found: list[Period] = []
-    left = words
-    for pattern, period_of in PERIOD_RULES:
-        matches = list(pattern.finditer(left))
-        found += [period for match in matches if (period := _in_utc(period_of, match, now, ahead)) is not None]
-        left = pattern.sub(" ; ", left) if matches else left
+    ahead = lies_ahead(words)
+    matches, left = matches_of(PERIOD_RULES, words)
+    found = [period for period_of, match in matches if (period := in_utc(period_of, match, now, ahead)) is not None]
     if not found:
-        found = [p for match in _ONLY_YEAR.finditer(left) if (p := _in_utc(_of_year, match, now, ahead)) is not None]
+        found = [p for match in _ONLY_YEAR.finditer(left) if (p := in_utc(_of_year, match, now, ahead)) is not None]
     begun = [period for period in dict.fromkeys(found) if period[0] <= now]
     if len(begun) > 1 and _RANGE.search(words):
         return [(min(start for start, _ in begun), max(end for _, end in begun))]
@@ -105,12 +121,7 @@ def _periods(words: str, now: datetime) -> list[Period]:
     return begun[:MAX_PERIODS]
 
 
-def _in_utc(
-    period_of: Callable[[re.Match[str], datetime, bool], Period | None],
-    match: re.Match[str],
-    now: datetime,
-    ahead: bool,
-) -> Period | None:
+def in_utc(period_of: PeriodOf, match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
     """What a rule makes of its match; None where the calendar has no such day."""
     try:
         period = period_of(match, now, ahead)
@@ -119,7 +130,7 @@ def _in_utc(
         return None
 
 
-def _days(now: datetime, first: int, count: int = 1) -> Period:
+def days_from(now: datetime, first: int, count: int = 1) -> Period:
     """So many days, from the one that comes `first` days after today."""
     start = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0) + timedelta(days=first)
     return start, start + timedelta(days=count)
@@ -202,8 +213,8 @@ def _weekend(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
     begun = (now.weekday() - 5) % 7  # days since Saturday
     over = begun > 1
     if match["how"] in ("last", "past", "previous"):
-        return _days(now, -begun if over else -begun - 7, 2)
-    return None if over and (ahead or match["how"] == "this") else _days(now, -begun, 2)
+        return days_from(now, -begun if over else -begun - 7, 2)
+    return None if over and (ahead or match["how"] == "this") else days_from(now, -begun, 2)
 
 
 def _last_night(match: re.Match[str], now: datetime, ahead: bool) -> Period:
@@ -219,7 +230,7 @@ def _named_part(match: re.Match[str], now: datetime, ahead: bool) -> Period:
 
 
 def _part_of_day(now: datetime, day: int, part: str | None) -> Period:
-    start, end = _days(now, day)
+    start, end = days_from(now, day)
     if part is None:
         return start, end
     first, last = _HOURS[part]
@@ -235,7 +246,7 @@ def _weekday(match: re.Match[str], now: datetime, ahead: bool) -> Period | None:
     return _part_of_day(now, -days_ago, match["part"])
 
 
-def _count(match: re.Match[str]) -> tuple[int, int]:
+def count_of(match: re.Match[str]) -> tuple[int, int]:
     """From how many to how many units a phrase names."""
     number = match["count"]
     if number.isdecimal():
@@ -247,11 +258,11 @@ def _count(match: re.Match[str]) -> tuple[int, int]:
 
 def _lately(match: re.Match[str], now: datetime, ahead: bool) -> Period:
     """The last so many hours, or days with today."""
-    _, most = _count(match)
+    _, most = count_of(match)
     if match["unit"] == "hour":
         return now - timedelta(hours=most), now
     days = round(most * _DAYS[match["unit"]])
-    return _days(now, -days, days + 1)
+    return days_from(now, -days, days + 1)
 
 
 def _last_hour(match: re.Match[str], now: datetime, ahead: bool) -> Period:
@@ -259,18 +270,21 @@ def _last_hour(match: re.Match[str], now: datetime, ahead: bool) -> Period:
 
 
 def _ago(match: re.Match[str], now: datetime, ahead: bool) -> Period:
-    least, most = _count(match)
-    return _units_ago(now, match["unit"], least, most)
+    least, most = count_of(match)
+    return units_ago(now, match["unit"], least, most)
 
 
-def _units_ago(now: datetime, unit: str, least: int, most: int) -> Period:
-    """The hours around that time, the days, the weeks (from Monday), the months or the years so many of them ago."""
+def units_ago(now: datetime, unit: str, least: int, most: int) -> Period:
+    """The hours around that time, the days, the weeks (from Monday), the months or the years so many of them ago; below
+    zero, to come."""
+    if unit == "fortnight":
+        return units_ago(now, "week", 2 * least, 2 * most)
     if unit == "hour":
         return now - timedelta(hours=most + 0.5), now - timedelta(hours=least - 0.5)
     if unit == "day":
-        return _days(now, -most, most - least + 1)
+        return days_from(now, -most, most - least + 1)
     if unit == "week":
-        return _days(now, -now.weekday() - 7 * most, 7 * (most - least + 1))
+        return days_from(now, -now.weekday() - 7 * most, 7 * (most - least + 1))
     if unit == "quarter":
         return _months(now, _this_month(now) // 3 * 3 - 3 * most, 3 * (most - least + 1))
     size = 12 if unit == "year" else 1
@@ -278,18 +292,18 @@ def _units_ago(now: datetime, unit: str, least: int, most: int) -> Period:
 
 
 def _named_day(match: re.Match[str], now: datetime, ahead: bool) -> Period:
-    return _days(now, {"today": 0, "yesterday": -1, "the day before yesterday": -2}[match[0]])
+    return days_from(now, {"today": 0, "yesterday": -1, "the day before yesterday": -2}[match[0]])
 
 
 def _week_before_last(match: re.Match[str], now: datetime, ahead: bool) -> Period:
-    return _units_ago(now, "week", 2, 2)
+    return units_ago(now, "week", 2, 2)
 
 
 def _this_or_last(match: re.Match[str], now: datetime, ahead: bool) -> Period:
     """The week, month, quarter or year before, or this one until the end of today."""
     ago = int(match["how"] != "this")
-    start, end = _units_ago(now, match["unit"], ago, ago)
-    return start, end if ago else _days(now, 0)[1]
+    start, end = units_ago(now, match["unit"], ago, ago)
+    return start, end if ago else days_from(now, 0)[1]
 
 
 _ONLY_YEAR: Final = re.compile(r"\b(?:in|during|of|since) (?P<year>(?:19|20)\d{2})\b(?!-)")
@@ -316,7 +330,7 @@ PERIOD_RULES: Final[tuple[Rule, ...]] = tuple(
         (r"\b(?:in|of|since|during|for|until|by|(?P<how>this|last)) q(?P<quarter>[1-4])\b", _quarter),
         (rf"\b(?P<season>{_SEASON})\b{_YEAR}", _year_season),
         (rf"\b(?:(?:in|of|since|during|over) the|(?P<how>this|last)) (?P<season>{_SEASON})\b", _year_season),
-        (r"\b(?:(?:at|on|over|during|since) the|(?P<how>this|last|past|previous)) weekend\b", _weekend),
+        (r"\b(?:(?:at|on|over|during|since) the|(?P<how>this|last|past|previous)) (?P<weekend>weekend)\b", _weekend),
         (r"\bthe week before last\b", _week_before_last),
         (r"\bthe day before yesterday\b", _named_day),
         (r"\blast night\b", _last_night),
@@ -324,8 +338,8 @@ PERIOD_RULES: Final[tuple[Rule, ...]] = tuple(
         (r"\b(?P<day>this|yesterday) (?P<part>morning|afternoon|evening|night)\b", _named_part),
         (rf"\b(?:(?P<how>on|last|this past|since) )?(?P<weekday>{WEEKDAY})(?: (?P<part>{_PART}))?\b", _weekday),
         (r"\b(?:last|past) hour\b", _last_hour),
-        (rf"\b(?:last|past|previous) {_COUNT} (?P<unit>hour|day|week|month|year)s?\b", _lately),
-        (rf"\b{_COUNT} (?P<unit>hour|day|week|month|quarter|year)s? ago\b", _ago),
+        (rf"\b(?:last|past|previous) {COUNT} (?P<unit>hour|day|week|month|year)s?\b", _lately),
+        (rf"\b{COUNT} (?P<unit>hour|day|week|fortnight|month|quarter|year)s? ago\b", _ago),
         (r"\b(?:today|yesterday)\b", _named_day),
         (r"\b(?P<how>this|last|past|previous) (?P<unit>week|month|quarter|year)\b", _this_or_last),
     )

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from composer.text.dates.meant import meant_periods
 from composer.text.dates.named_days import days_near
 from composer.text.dates.periods import MAX_CHARS_WITH_PERIODS, periods_of
 from composer.text.dates.tongues import Told, told_in_english
@@ -22,6 +23,13 @@ class QuestionTimes:
         if (text, now) not in self._periods:
             self._periods[text, now] = periods_of(self._tellings(text), now)
         return self._periods[text, now]
+
+    def meant(self, text: str, now: datetime) -> list[Period]:
+        """What a text asks for, and what it means that is to come: "who comes on Friday?" says which Friday by its verb
+        alone, and where that does not, it is the latest and the next one."""
+        named = self.periods(text, now)
+        later = [period for period in meant_periods(self._tellings(text), now) if period[1] > now]
+        return list(dict.fromkeys([*named, *later]))
 
     def near(self, text: str, now: datetime) -> list[Period]:
         """The days near which a text asks, as `named_periods`."""

@@ -378,7 +378,9 @@ class _Writer:
                 ),
                 partial(self._sided, side),
             )
-        whole = any_of([each for each in self.phrases if " " in each or not self.spaced or len(each) > 2])
+        # A unit comes later: of Russian "дня" in "через три дня" is of days, in "в 3 часа дня" the afternoon.
+        phrases = [each for each in self.phrases if each not in self.units]
+        whole = any_of([each for each in phrases if " " in each or not self.spaced or len(each) > 2])
         yield (
             re.compile(rf"{left}(?P<word>{whole})" + right, flags),
             lambda m: f" {self.phrases[_normal(m['word'])]} " if _normal(m["word"]) in self.phrases else None,

@@ -58,7 +58,7 @@ from composer.text import (
     terms,
     wishes,
 )
-from composer.text.dates import deadlines, named_days, periods, when
+from composer.text.dates import deadlines, meant, named_days, periods, when
 from composer.text.room_names import rooms_named
 
 SIZE = 100_000
@@ -179,6 +179,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "says_when": named_days.says_when,
     "named_periods": lambda text: named_days.named_periods(text, AT),
     "asked_periods": lambda text: periods.asked_periods(text, AT),
+    "days_meant": lambda text: meant.days_meant(text, AT),
     "is_question": is_question,
     "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_RELEVANT_CHARS], ["Nexus"]),
     "asks_only_for_a_time": lambda text: relevance.asks_only_for_a_time(text, ["Nexus"]),
