@@ -2,7 +2,8 @@
 
 The messages of all cases of hard_cases.txt are said in one room among other talk (lines of LoCoMo, dealt out to the
 same people). Each question is asked at its own time in that room, after the last message. Of the view's messages none
-belongs to a case. The baseline fuses the ranks by meaning alone and by BM25 alone.
+belongs to a case. A long message counts as recalled only where the passage with the answer is. The baseline fuses the
+ranks by meaning alone and by BM25 alone, of whole messages.
 """
 
 import argparse
@@ -44,6 +45,7 @@ SHOWN: Final = 5
 _PERSON: Final = re.compile(r"@ (\S+) = (.+)")
 _KIND: Final = re.compile(r"## (\d+) ([^:,]+)")
 _HEAD: Final = re.compile(r"\[(\d+)\.(\d+) (tuning|held) (\S+)\]")
+_HOLDS: Final = re.compile(r"! (.+)")
 _SAID: Final = re.compile(r"([-+~=?]) (\w{3} \d+ \w{3} \d\d:\d\d) (\S+): (.+)")
 
 
@@ -67,6 +69,7 @@ class Case:
     half: str
     language: str
     said: list[Said] = field(default_factory=list)
+    holds: str = ""  # what is recalled of the answer must hold these words
 
     @property
     def question(self) -> Said:
@@ -115,6 +118,8 @@ def read_cases(file: Path = CASES) -> tuple[dict[str, str], list[Case]]:
             people[found[1]] = found[2]
         elif found := _HEAD.fullmatch(line):
             cases.append(Case(f"{found[1]}.{found[2]}", kind, found[3], found[4]))
+        elif found := _HOLDS.fullmatch(line):
+            cases[-1].holds = found[1]
         elif line.startswith("    "):
             cases[-1].said[-1].text += "\n" + line.strip()
         elif (found := _SAID.fullmatch(line)) and found[3] in people:
@@ -183,7 +188,9 @@ async def _recalled(app: App, case: Case) -> list[str]:
     seen = {*sources(prompt, "RELATED"), *sources(prompt, "WORKING")}
     if seen & case.marked("+"):
         raise RuntimeError(f"the evidence of case {case.name} is in the view: it is too near to the question")
-    return sources(prompt, "RECALL")
+    recalled = sources(prompt, "RECALL")
+    text = " ".join(word for s in prompt.sections if s.name == "RECALL" for word in s.text.split())
+    return recalled if case.holds in text else [id for id in recalled if id not in case.marked("+")]
 
 
 def _shown(outcome: Outcome, texts: dict[str, str]) -> Iterator[str]:
