@@ -73,7 +73,7 @@ MAX_SHORT_QUESTION_CHARS: Final = 120
 MIN_ASKING_SHARE: Final = 0.7  # of the words of a text that only asks
 MAX_RANKED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 MAX_TEXTS_WITH_DAYS: Final = 60  # those that match best; the days that the others mean are not read
-MAX_MEANT: Final = timedelta(days=8)  # a longer span that a text means tells little of when something is
+MAX_SPAN_MEANT: Final = timedelta(days=8)  # a longer span that a text means tells little of when something is
 
 
 def rank(
@@ -94,8 +94,8 @@ def rank(
     names of the agent that answers: what it said itself is second-hand. `all_agents` are those of every agent that
     people may have asked. `matching` are the ids of candidates that count as matches, whatever they have in common with
     the question. `rooms` are the namespaces of the rooms that it names, `times` reads the times that it names. What was
-    asked of an agent in a line comes after everything else, unless the question is about what was asked: people ask again
-    what was not answered. A longer question tells something of whoever asks.
+    asked of an agent in a line comes after everything else, unless the question is about what was asked: people ask
+    again what was not answered. A longer question tells something of whoever asks.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
@@ -311,7 +311,7 @@ def meant_shares(items: Iterable[Item], question: str, now: datetime, times: Que
         return {}
     shares: dict[str, float] = {}
     for item in islice((item for item in items if item.kind != "summary"), MAX_TEXTS_WITH_DAYS):
-        meant = [each for each in days_meant(item.text, item.at.astimezone(now.tzinfo)) if _length(each) <= MAX_MEANT]
+        meant = [each for each in days_meant(item.text, item.at.astimezone(now.tzinfo)) if _length(each) <= MAX_SPAN_MEANT]
         both = [(one, other) for one in meant for other in asked if one[0] < other[1] and other[0] < one[1]]
         if both:
             shares[item.id] = max(1.0 if max(map(_length, pair)) <= MAX_DAY else 0.5 for pair in both)
