@@ -311,7 +311,8 @@ def meant_shares(items: Iterable[Item], question: str, now: datetime, times: Que
         return {}
     shares: dict[str, float] = {}
     for item in islice((item for item in items if item.kind != "summary"), MAX_TEXTS_WITH_DAYS):
-        meant = [each for each in days_meant(item.text, item.at.astimezone(now.tzinfo)) if _length(each) <= MAX_SPAN_MEANT]
+        said = item.at.astimezone(now.tzinfo)
+        meant = [period for period in days_meant(item.text, said) if _length(period) <= MAX_SPAN_MEANT]
         both = [(one, other) for one in meant for other in asked if one[0] < other[1] and other[0] < one[1]]
         if both:
             shares[item.id] = max(1.0 if max(map(_length, pair)) <= MAX_DAY else 0.5 for pair in both)
