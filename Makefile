@@ -111,9 +111,9 @@ bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs]
 
 bench-quality: $(STAMP) ## measure extraction, views and recall on labelled logs: make bench-quality DATA=FOLDER [EMBEDDER=NAME]
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }
-	echo "Nine parts, about a quarter of an hour of one core; each says how far it is." >&2; \
+	echo "Eleven parts, about half an hour of one core; each says how far it is." >&2; \
 	for part in extraction decisions view; do $(BIN)/python -m tests.bench.$$part "$(DATA)" || exit 1; done; \
-	for part in quality relevance newer "newer --pairs more" "newer --pairs teams" recall_sets; do \
+	for part in quality relevance newer "newer --pairs more" "newer --pairs teams" hard_cases assistant_talks recall_sets; do \
 		$(BIN)/python -m tests.bench.$$part "$(DATA)" $(if $(EMBEDDER),--embedder $(EMBEDDER)) || exit 1; done
 
 bench-scale: $(STAMP) ## measure recall over large stores: make bench-scale SIZES="10000 100000"

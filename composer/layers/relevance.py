@@ -24,7 +24,7 @@ PASSAGE_FIT: Final = 0.1
 MIN_PASSAGE_SHARE: Final = 0.4  # of the question's rare words, for that
 # In place of the words for a text in another language than the question's: names alone can be in both. Only for
 # what asks: greetings and thanks are like each other in all languages.
-FOREIGN_FIT: Final = 0.17
+FOREIGN_FIT: Final = 0.19
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
 MIN_KNOWN_SHARE: Final = 0.5  # of its words, which stand in examples of small talk
