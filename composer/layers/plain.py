@@ -20,6 +20,7 @@ from composer.layers.relevance import asks_nothing, asks_only_for_a_time
 from composer.model import Item
 from composer.repositories.recall import Recall
 from composer.text.dates.vocabulary import Period
+from composer.text.first_person import without_genitive
 from composer.text.plain_questions import (
     MAX_PLAIN_CHARS,
     QUESTION_MARKS,
@@ -79,8 +80,9 @@ async def read_people(
 
 
 def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
-    """The words of a question that are of one of some names. One without its capital is so only where the name has none
-    either ("will Mark mark it?"), or where the question has none but at its beginning and it is the name's first word.
+    """The words of a question that are of one of some names, of a genitive ("Lenas Urlaub") with the name. One without its
+    capital is so only where the name has none either ("will Mark mark it?"), or where the question has none but at its
+    beginning and it is the name's first word.
     """
     words = _WORD.findall(question)
     careless = not any(word[0].isupper() for word in words[1:])
@@ -88,9 +90,9 @@ def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
     for parts in map(_WORD.findall, names):
         told = {part.lower(): part for part in reversed(parts)}
         for word in words:
-            part = told.get(word.lower())
+            part = told.get(word.lower()) or told.get(without_genitive(word.lower()))
             if part and (word[0].isupper() or not part[0].isupper() or (careless and part == parts[0])):
-                found.add(word)
+                found.update((word, part) if part.lower() != word.lower() else (word,))
     return frozenset(word for word in found if word.lower() in words_that_may_name(question))
 
 
@@ -204,10 +206,12 @@ def _open_questions(talk: Sequence[Item], names: Collection[str]) -> Iterator[It
 
 
 def words_that_may_name(question: str) -> frozenset[str]:
-    """The words of a question that may be of a name, in lower case: "will" is one only where it is written as one."""
+    """The words of a question that may be of a name, in lower case, and without a genitive: "will" is one only where it
+    is written as one."""
     words = _WORD.findall(question)
-    return frozenset(
+    found = [
         word.lower()
         for n, word in enumerate(words)
         if word.casefold() not in STOP_WORDS or (n > 0 and word[0].isupper() and not question.isupper())
-    )
+    ]
+    return frozenset((*found, *map(without_genitive, found)))

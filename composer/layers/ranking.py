@@ -17,6 +17,7 @@ from composer.text.dates.meant import days_meant
 from composer.text.dates.named_days import asks_when, says_when
 from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.vocabulary import Period
+from composer.text.first_person import without_genitive
 from composer.text.plain_questions import QUESTION_MARKS
 from composer.text.terms import terms
 
@@ -295,6 +296,7 @@ def _answered(candidate: Candidate, previous: Mapping[str, str], matches: Mappin
 def authors_named(authors: Iterable[str], question: str) -> set[str]:
     """Those of the authors that the question names."""
     words = set(_WORD.findall(question.casefold()))
+    words |= set(map(without_genitive, words))
     return {author for author in set(authors) if not words.isdisjoint(_WORD.findall(author.casefold()))}
 
 

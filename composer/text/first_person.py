@@ -6,6 +6,7 @@ from typing import Final
 
 from composer.text.terms import STOP_WORDS
 
+LEAST_GENITIVE: Final = 4  # letters of the shortest word that is taken for one
 _WORD: Final = re.compile(r"\b(\w+)\b(?:['\u2019](s)\b)?")  # with its possessive ending
 _NAME_WORD: Final = re.compile(r"\w+")
 _LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
@@ -29,7 +30,8 @@ def in_first_person(text: str, people: Collection[str], agents: Collection[str] 
             if after_name and gap.isspace():  # the next word of one name
                 parts.pop()
                 gap = ""
-            parts += (gap, "my" if match[2] else "I")
+            is_genitive = match[2] or without_genitive(word) in person_words - {word}
+            parts += (gap, "my" if is_genitive else "I")
             named = True
         elif word in agent_words:
             parts += (gap, " ")
@@ -41,6 +43,11 @@ def in_first_person(text: str, people: Collection[str], agents: Collection[str] 
     if not named or not something_else:
         return text
     return " ".join("".join((*parts, text[end:])).split())
+
+
+def without_genitive(word: str) -> str:
+    """A word that may be the genitive of a name, without its ending: "Lenas Urlaub" is Lena's."""
+    return word[:-1] if len(word) >= LEAST_GENITIVE and word.endswith("s") else word
 
 
 def _words_of(names: Iterable[str]) -> set[str]:

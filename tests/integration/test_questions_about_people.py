@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.support.harness import START, AppHarness
 from tests.support.receiver import said
 
@@ -37,6 +39,16 @@ async def recalled(harness: AppHarness, question: str) -> list[str]:
     prompt = (await harness.compose("erin", f"@nexus {question}", room="general")).prompt
     found = [section.text.splitlines()[1:] for section in prompt.sections if section.name == "RECALL"]
     return found[0] if found else []
+
+
+@pytest.mark.parametrize(
+    ("question", "own"),
+    [("which is Owens injury", 3), ("what is marcos job", 1), ("Was ist Marcos job?", 1), ("Wann ist Lenas PTO?", 0)],
+)
+async def test_a_genitive_names_somebody(harness: AppHarness, question: str, own: int) -> None:
+    await fill(harness)
+    found = await recalled(harness, question)
+    assert any(OWN[own][1] in line for line in found[:2]), found[:4]
 
 
 async def test_what_somebody_said_of_themselves_comes_before_what_only_has_their_name(harness: AppHarness) -> None:

@@ -48,3 +48,8 @@ def test_names_of_agents_are_left_out() -> None:
 def test_no_name_of_a_participant_is_embedded_beside_other_words(text: str) -> None:
     embedded = in_first_person(text, ["Ann Lee"], ["bob"])
     assert embedded == text or {"ann", "lee", "bob"}.isdisjoint(embedded.replace("'", " ").replace(".", " ").split())
+
+
+def test_a_genitive_without_a_mark_is_told_by_the_name_beside_it() -> None:
+    assert in_first_person("Wo ist Lenas Büro?", {"Lena", "Lenas"}) == "Wo ist my Büro?"
+    assert in_first_person("Where is James?", {"James"}) == "Where is I?"

@@ -194,6 +194,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "terms.tongue": terms.tongue,
     "terms.query_terms": lambda text: terms.query_terms(text, {text[:9]}),
     "terms.with_plain_mentions": lambda text: terms.with_plain_mentions(text, {text[:20], "bob"}),
+    "first_person.without_genitive": first_person.without_genitive,
     "first_person.in_first_person": lambda text: first_person.in_first_person(text, {text[:9]}, {text[9:18]}),
     "terms.sentences": terms.sentences,
     "patterns.extract": patterns.extract,
