@@ -80,9 +80,9 @@ async def read_people(
 
 
 def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
-    """The words of a question that are of one of some names, of a genitive ("Lenas Urlaub") with the name. One without its
-    capital is so only where the name has none either ("will Mark mark it?"), or where the question has none but at its
-    beginning and it is the name's first word.
+    """The words of a question that are of one of some names, of a genitive ("Lenas Urlaub") with the name. One without
+    its capital is so only where the name has none either ("will Mark mark it?"), or where the question has none but at
+    its beginning and it is the name's first word.
     """
     words = _WORD.findall(question)
     careless = not any(word[0].isupper() for word in words[1:])
