@@ -32,7 +32,8 @@ NAMES_IT: Final = 0.20
 OF_THEN: Final = frozenset({"did", "didn't", "was", "wasn't", "were", "weren't", "had", "hadn't"})
 GERMAN_WHAT: Final = "was"
 GERMAN: Final = "german"
-# What follows sooner is of the same talk, and goes on more often than it replaces: the lines of a list are alike.
+# What follows sooner is of the same talk, and goes on more often than it replaces: the lines of a list are alike. Only
+# what has all words that the statement has of the question corrects it: "where is rack 4?" is not about rack 6.
 LEAST_PAUSE: Final = timedelta(minutes=15)
 MAX_STATEMENT_BYTES: Final = 400  # a longer text tells several things: it replaces nothing, and nothing replaces it
 
@@ -49,11 +50,12 @@ def with_newer(items: Sequence[Item], candidates: Sequence[Candidate], question:
     later = [candidate for candidate in candidates if candidate.newer_than]
     statements = {candidate.newer_than for candidate in later}
     known_by = {each.item.id: frozenset(_keys(each.item)) for each in candidates if each.item.id in statements}
+    matched: dict[str, int] = {each.item.id: each.matched for each in candidates if each.matched}
     newer: dict[int, list[tuple[Item, bool]]] = {}
     for n, item in enumerate(items):
         ids = {id for id, keys in known_by.items() if not keys.isdisjoint(_keys(item))}
         if ids and not is_question(item.text):
-            newer[n] = _newer(item, [each for each in later if each.newer_than in ids], question, seen)
+            newer[n] = _newer(item, [each for each in later if each.newer_than in ids], question, seen, matched)
     place = {key: n for n, item in reversed(list(enumerate(items))) for key in _keys(item)}
     marked = dict(enumerate(items))
     replaced: dict[int, list[int]] = defaultdict(list)  # by what stands out
@@ -103,11 +105,15 @@ def _keys(item: Item) -> list[object]:
     return [item.id, *sources_of(item)]
 
 
-def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sources) -> list[tuple[Item, bool]]:
-    """The most like of what came later than a statement, the best first, and whether each stands out."""
+def _newer(
+    statement: Item, later: Sequence[Candidate], question: str, seen: Sources, matched: Mapping[str, int]
+) -> list[tuple[Item, bool]]:
+    """The most like of what came later than a statement, the best first, and whether each stands out: none does after
+    one that goes on with the same talk. `matched`: bits for the words of the question that an item has, by id."""
     about_author = bool(statement.author and authors_named([statement.author], question))
     likenesses = list(_likenesses(statement, later))
     found: list[tuple[Item, bool]] = []
+    goes_on = False
     for likeness, item in sorted(likenesses, key=lambda each: (-each[0], each[1].id)):
         if len(found) == MOST:
             break
@@ -121,8 +127,9 @@ def _newer(statement: Item, later: Sequence[Candidate], question: str, seen: Sou
         ):
             others = [(value, other) for value, other in likenesses if set(_keys(other)).isdisjoint(_keys(item))]
             beyond = likeness - median(value for value, _ in others) if others else 0.0
-            later_talk = item.at - statement.at >= LEAST_PAUSE
-            stands_out = beyond >= STANDS_OUT - NAMES_IT and later_talk and _is_short(statement) and _is_short(item)
+            lacks = matched.get(statement.id, 0) & ~matched.get(item.id, 0)
+            goes_on = goes_on or (item.at - statement.at < LEAST_PAUSE and bool(lacks))
+            stands_out = beyond >= STANDS_OUT - NAMES_IT and not goes_on and _is_short(statement) and _is_short(item)
             if stands_out and beyond < STANDS_OUT:
                 stands_out = _names_it(statement, item, [other for _, other in others], question)
             found.append((item, stands_out))

@@ -13,7 +13,7 @@ from typing import Final
 
 from composer.model import Item
 from composer.repositories.recall import Candidate
-from composer.text.dates.meant import days_meant
+from composer.text.dates.meant import MAX_CHARS_WITH_DAYS, days_meant
 from composer.text.dates.named_days import asks_when, says_when
 from composer.text.dates.question_times import QuestionTimes
 from composer.text.dates.vocabulary import Period
@@ -56,7 +56,7 @@ REASONS: Final = (
     *("when", "date", "near", "room", "fresh", "statement", "question", "agent"),
 )
 
-ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
+TO_AGENT_ALONE: Final = ("dm:", "session:")  # namespaces of what is said to an agent alone
 _WORD: Final = re.compile(r"\w+")
 _GOES_ON: Final = re.compile(r"[\w-]")  # after a name: it is the beginning of a longer one
 _DIGIT: Final = re.compile(r"\d")
@@ -74,6 +74,7 @@ MAX_SHORT_QUESTION_CHARS: Final = 120
 MIN_ASKING_SHARE: Final = 0.7  # of the words of a text that only asks
 MAX_RANKED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 MAX_TEXTS_WITH_DAYS: Final = 60  # those that match best; the days that the others mean are not read
+MAX_CHARS_OF_TEXTS: Final = 6_000  # of them together
 MAX_SPAN_MEANT: Final = timedelta(days=8)  # a longer span that a text means tells little of when something is
 
 
@@ -195,7 +196,10 @@ def _is_to_agent(item: Item, agents: Collection[str]) -> bool:
     """Whether an item mentions an agent of these names, or is of a DM or session, and not what an agent said itself."""
     if item.kind != "episode" or item.by_agent:
         return False
-    return item.namespace.startswith(ALONE) or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
+    return (
+        item.namespace.startswith(TO_AGENT_ALONE)
+        or unaddressed(item.text, agents) != item.text[:MAX_RANKED_CHARS].casefold()
+    )
 
 
 def is_question(text: str) -> bool:
@@ -274,7 +278,7 @@ def _reasons(
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
                 TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_RANKED_CHARS]) else 0.0,
                 DATE_WEIGHT * of_time,
-                NEAR_DATE_WEIGHT * _date_share(item.at, beside) if beside and not of_time else 0.0,
+                max(NEAR_DATE_WEIGHT * _date_share(item.at, beside) - DATE_WEIGHT * of_time, 0.0),
                 ROOM_WEIGHT if item.namespace in rooms else 0.0,
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
@@ -306,13 +310,19 @@ def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) 
 
 
 def meant_shares(items: Iterable[Item], question: str, now: datetime, times: QuestionTimes) -> dict[str, float]:
-    """By id, for the first MAX_TEXTS_WITH_DAYS items, 1 if the text means a day that the question asks for, seen from
+    """By id, for the first items that ask nothing, 1 if the text means a day that the question asks for, seen from
     when it was said, a half for a longer span; without those that mean none. Days are those of the zone of `now`."""
     asked = times.meant(question, now)
     if not asked:
         return {}
     shares: dict[str, float] = {}
-    for item in islice((item for item in items if item.kind != "summary"), MAX_TEXTS_WITH_DAYS):
+    chars = 0
+    for item in islice((each for each in items if each.kind != "summary"), MAX_TEXTS_WITH_DAYS):
+        chars += min(len(item.text), MAX_CHARS_WITH_DAYS)
+        if chars > MAX_CHARS_OF_TEXTS:
+            break
+        if is_question(item.text):
+            continue
         said = item.at.astimezone(now.tzinfo)
         meant = [period for period in days_meant(item.text, said) if _length(period) <= MAX_SPAN_MEANT]
         both = [(one, other) for one in meant for other in asked if one[0] < other[1] and other[0] < one[1]]
@@ -377,17 +387,18 @@ def _session(candidates: Sequence[Candidate], match: Sequence[float]) -> list[fl
                 near = abs(candidates[n].item.at - candidates[last].item.at) <= SESSION_GAP
                 lent = (lent + match[last] ** 2) * SESSION_DECAY if near else 0.0
                 around[n] += lent
-    full = max(FULL_SESSION, *around, 0.0)
+    full = max((FULL_SESSION, *around))
     return [round(value / full, SCORE_DIGITS) for value in around]
 
 
 def _words(candidates: Sequence[Candidate]) -> list[float]:
-    """How well each candidate matches by words, beside the best one: 0 to the share of the question's words that that
-    one holds. One word of many is little, though no other candidate has more."""
+    """How well each candidate matches by words, beside the best one: 0 to the share of the question's words that the
+    best ones hold. One word of many is little, though no other candidate has more."""
     asked = reduce(or_, (candidate.matched for candidate in candidates), 0).bit_count()
-    best = max(candidates, key=lambda each: (each.words, each.matched.bit_count()), default=None)
-    share = best.matched.bit_count() / asked if best is not None and asked else 1.0
-    return [share * value for value in _scale([candidate.words for candidate in candidates], low=0.0)]
+    words = _scale([candidate.words for candidate in candidates], low=0.0)
+    shares = [value * each.matched.bit_count() / asked for value, each in zip(words, candidates, strict=True) if asked]
+    share = max(shares, default=1.0)
+    return [share * value for value in words]
 
 
 def _newest_first(item: Item) -> tuple[float, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from composer.layers.ranking import ALONE, asking_share, authors_named, is_question, neighbour_ids
+from composer.layers.ranking import TO_AGENT_ALONE, asking_share, authors_named, is_question, neighbour_ids
 from composer.repositories.recall import Candidate, Found
 from composer.text.dates.tongues import says_only_when
 from composer.text.examples import SIGNS, Examples, examples
@@ -29,8 +29,8 @@ _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e", ";")
 SMALL_TALK_FIT: Final = 0.20  # more for what is like small talk but for words that may be what is searched for
 MIN_KNOWN_SHARE: Final = 0.5  # of its words, which stand in examples of small talk
 NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
-# Off the bound for what somebody said to an agent alone, as far as something is asked: most of what they ask there is
-# about themselves, and what they told stands in a clause of what they wanted.
+# More for what somebody said to an agent alone, as far as something is asked: most of what they ask there is about
+# themselves, and what they told stands in a clause of what they wanted.
 ALONE_FIT: Final = 0.08
 LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
 SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
@@ -183,14 +183,21 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         if meaning is None:
             return share
         fitting, foreign = meaning + WORDS_SHARE * share, meaning + FOREIGN_FIT
-        if asks and candidate.item.namespace.startswith(ALONE):
+        if asks and candidate.item.namespace.startswith(TO_AGENT_ALONE):
             fitting, foreign = fitting + ALONE_FIT, foreign + ALONE_FIT
         decides = asks and fitting < bound <= foreign
         return foreign if decides and tongue(candidate.item.text) != asked_in else fitting
 
     likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
-    people = {candidate.item.author for candidate in candidates if candidate.item.author}
-    return any(fit(each) >= bound and not asks_nothing(each.item.text, people) for each in likeliest_first)
+
+    people = {candidate.item.author for candidate in candidates if candidate.item.author} - authors
+
+    def tells(candidate: Candidate) -> bool:
+        """Whether it is no small talk. "The ping is down" has the words of some."""
+        has_subject = asks and _share(candidate.matched, rarities) >= MIN_PASSAGE_SHARE
+        return has_subject or not asks_nothing(candidate.item.text, people)
+
+    return any(fit(candidate) >= bound and tells(candidate) for candidate in likeliest_first)
 
 
 def _tells(text: str) -> bool:

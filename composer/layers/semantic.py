@@ -23,6 +23,7 @@ from composer.visibility import Readable
 
 LEAST_SHARE_OF_PEOPLE: Final = 3  # the part of the items, a third, that are theirs of whom it is asked what they said
 MAX_WORDS_COMPARED: Final = 2_000  # of a scope, with the words of a question that it has nowhere
+LEAST_OF_DAYS: Final = 20  # items of which the floor takes those to be that mean a day asked for: fewer need too little
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
@@ -249,11 +250,11 @@ async def _candidates(
 
 
 def _of_days_asked_for(found: Found, query: SearchQuery, now: datetime) -> Found:
-    """What was found whose text means a day that the question asks for: as little as what was said in a period."""
+    """What was found whose text means a day that the question asks for."""
     likeliest = sorted(found.candidates, key=lambda each: (-(each.meaning or 0.0), -each.words))
     days = meant_shares((each.item for each in likeliest), query.about, now, query.times)
     candidates = [each for each in found.candidates if each.item.id in days]
-    return replace(found, candidates=candidates, items=len(candidates))
+    return replace(found, candidates=candidates, items=max(LEAST_OF_DAYS, len(candidates)))
 
 
 async def _spelt(

@@ -95,7 +95,7 @@ def days(text: str, at: datetime = TUESDAY) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("they come on Friday", ["05-22", "05-29"]),
+        ("they come on Friday", ["05-29"]),
         ("we went there on Friday", ["05-22"]),
         ("the band will play on Friday", ["05-29"]),
         ("the band plays next Friday", ["05-29", "06-05"]),

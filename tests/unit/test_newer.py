@@ -60,15 +60,23 @@ def test_what_stands_out_comes_before_what_it_replaces() -> None:
     assert shown([rest, old], [told, *others])[:2] == [("rest", ""), ("old", "")], "a long text replaces nothing"
 
 
-def test_what_follows_within_minutes_replaces_nothing() -> None:
+def test_what_goes_on_within_minutes_replaces_nothing_and_what_corrects_does() -> None:
     old, rest = item("old", "alice", "Rack 4 is in Turin"), item("rest", "bob", "the racks are nice")
     others = [later(item(f"other{n}", "alice", f"I read book {n}", 9), 0.3) for n in range(3)]
-    for minutes, order in ((14, ["old", "next"]), (15, ["next", "old"])):
-        at = old.at + timedelta(minutes=minutes)
-        follows = later(replace(item("next", "alice", "Rack 6 is in Perth"), at=at), 0.9)
-        found = shown([rest, old, follows.item], [follows, *others], "where is rack 4?")
-        assert [id for id, _ in found][1:3] == order
-        assert ("next", "old") in found, "it is marked all the same"
+    less = later(item("less", "carol", "the rack is in the room", 9), 0.7)
+
+    def before_it(matched: int, minutes: int) -> set[str]:
+        follows = replace(item("next", "alice", "Rack is in Perth"), at=old.at + timedelta(minutes=minutes))
+        known = Candidate(old, 0.5, 1.0, matched=0b11)
+        so = replace(later(follows, 0.9), matched=matched)
+        found = with_newer([rest, old, follows], [known, so, less, *others], "where is rack 4?", set())
+        assert ("next", "old") in [(one.id, one.newer_than) for one in found], "it is marked in any case"
+        ids = [one.id for one in found]
+        return set(ids[1 : ids.index("old")])
+
+    assert before_it(0b01, 14) == set(), "nor does what is less like it"
+    assert "next" in before_it(0b11, 14), "it has all that the statement has of the question"
+    assert "next" in before_it(0b01, 15)
 
 
 def test_a_german_question_what_is_not_about_then() -> None:

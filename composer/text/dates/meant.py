@@ -40,25 +40,26 @@ _OVER: Final = frozenset({"last", "past", "previous", "this past", "since"})
 
 def days_meant(text: str, at: datetime) -> list[Period]:
     """The periods that a text means which was said at a time, as `meant_periods`, in the days of the zone of `at`."""
-    return meant_periods(told_in_english(text[:MAX_CHARS_WITH_DAYS], ahead=False), at)
+    return meant_periods(told_in_english(text[:MAX_CHARS_WITH_DAYS], ahead=False), at, tells=True)
 
 
-def meant_periods(tellings: Iterable[Told], at: datetime) -> list[Period]:
+def meant_periods(tellings: Iterable[Told], at: datetime, *, tells: bool = False) -> list[Period]:
     """The periods in UTC that a text means which was said at a time: those of its first telling that names any.
 
     "On Friday" and "3 May" are the latest and the next one; the latest alone where the text has a word of the past, the
-    next alone where it is about what lies ahead. "Next Friday" is the first one and the one after: people mean either.
-    Without repeats, and at most MAX_MEANT.
+    next alone where it is about what lies ahead, or `tells` something in English without a word of the past. "Next
+    Friday" is the first one and the one after: people mean either. Without repeats, and at most MAX_MEANT.
     """
     for told in tellings:
-        found = _meant(" ".join(told.text.casefold().split()), at)
+        found = _meant(" ".join(told.text.casefold().split()), at, no_past_lies_ahead=tells and not told.foreign)
         if found:
             return found
     return []
 
 
-def _meant(words: str, at: datetime) -> list[Period]:
-    ahead, past = lies_ahead(words), is_past(words)
+def _meant(words: str, at: datetime, *, no_past_lies_ahead: bool) -> list[Period]:
+    past = is_past(words)
+    ahead = lies_ahead(words) or (no_past_lies_ahead and not past)
     matches, _ = matches_of(_RULES, words)
     found = [period for of, match in matches for period in _periods_of(of, match, at, ahead=ahead, past=past)]
     return list(dict.fromkeys(found))[:MAX_MEANT]
@@ -88,7 +89,8 @@ def _in_next_week(match: re.Match[str], now: datetime, ahead: bool) -> Period:
 
 
 def _next_weekday(match: re.Match[str], now: datetime, ahead: bool) -> Period:
-    return days_from(now, (weekday_number(match["weekday"]) - now.weekday() - 1) % 7 + 1)
+    begun = match["how"] == "next"  # today is this Friday, and not the next one
+    return days_from(now, (weekday_number(match["weekday"]) - now.weekday() - begun) % 7 + begun)
 
 
 def _units_ahead(match: re.Match[str], now: datetime, ahead: bool) -> Period:
@@ -109,7 +111,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     *(
         (re.compile(pattern), period_of)
         for pattern, period_of in (
-            (r"\b(?:the day after tomorrow|tomorrow)\b", _tomorrow),
+            (r"\b(?:the day after tomorrow|day after tomorrow|tomorrow)\b", _tomorrow),
             (
                 rf"\b(?P<of_next>{WEEKDAY}) (?:of )?next week\b(?!')|\bnext week (?:on )?(?P<of_next2>{WEEKDAY})\b",
                 _in_next_week,
