@@ -155,7 +155,7 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
 
     A word that nobody ever said here weighs most, so a question about something else holds a small share of its words
     in common with anything. In a small scope less is enough: there is little that could be like it by chance.
-    Small talk answers nothing: "thanks a bunch" is like "thanks a lot", and neither is about anything.
+    What asks nothing is not about small talk: "thanks a bunch" is like "thanks a lot", and neither is about anything.
     """
     candidates = found.candidates
     if not candidates:
@@ -190,14 +190,11 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
 
     likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
 
-    people = {candidate.item.author for candidate in candidates if candidate.item.author} - authors
-
-    def tells(candidate: Candidate) -> bool:
-        """Whether it is no small talk. "The ping is down" has the words of some."""
-        has_subject = asks and _share(candidate.matched, rarities) >= MIN_PASSAGE_SHARE
-        return has_subject or not asks_nothing(candidate.item.text, people)
-
-    return any(fit(candidate) >= bound and tells(candidate) for candidate in likeliest_first)
+    people = {candidate.item.author for candidate in candidates if candidate.item.author}
+    return any(
+        fit(candidate) >= bound and (asks or not asks_nothing(candidate.item.text, people))
+        for candidate in likeliest_first
+    )
 
 
 def _tells(text: str) -> bool:
