@@ -81,8 +81,12 @@ MIN_SMALL_TALK_MARGIN: Final = 1.5  # of being like small talk over being like a
 MAX_UNASKING_CHARS: Final = 32
 MAX_SMALL_TALK_SIGNS: Final = 12  # of a text in Chinese, Japanese or Korean
 _LOGOGRAPHIC: Final = re.compile(f"[{SIGNS}]")
+# Verbs of what asks for something, or brings along all that it is about.
 _REQUESTS: Final = frozenset(
-    ["tell", "show", "find", "list", "give", "explain", "describe", "search", "look", "summarise", "summarize"]
+    [
+        *("tell", "show", "find", "list", "give", "explain", "describe", "search", "look", "summarise", "summarize"),
+        *("translate", "convert", "calculate", "compute", "define"),
+    ]
 )
 MAX_REQUEST_WORDS: Final = 3  # of a text that asks for something, one of which is such a verb: "please tell me \u2026"
 MAX_RELEVANT_CHARS: Final = 2_000  # of a question; small talk is shorter

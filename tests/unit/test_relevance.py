@@ -268,6 +268,7 @@ def test_what_is_told_without_asking_needs_less_in_common_unless_it_may_be_small
         "what a lovely evening it was",
         "when does the evening with Anna begin at the harbour?",
         "please tell me when the evening with Anna begins",
+        "translate 'the evening with Anna' into Japanese",
         "I'm really looking forward to the evening with Anna. " * 40,  # a paste
     ):
         assert not found(told, [5.0], short_or_asked), short_or_asked
