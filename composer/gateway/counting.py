@@ -16,7 +16,7 @@ from composer.ports.models import IMAGE_TOKENS, SPEECH_BYTES_PER_SECOND, speech_
 
 BYTES_PER_TOKEN: Final = 4  # of a file's text
 MAX_FILE_TOKENS: Final = 100_000  # that one file counts as: pages of images are large, and say little
-_BASE64: Final = re.compile(r"\A(?:data:([\w.+-]+)/[\w.+-]+;base64,)?+[A-Za-z0-9+/_-]++=*+\Z", re.ASCII)
+_BASE64: Final = re.compile(r"\A(?>(?:data:([\w.+-]+)/[\w.+-]+;base64,)?)[A-Za-z0-9+/_-]++=*+\Z", re.ASCII)
 _ADDRESSES: Final = ("url", "image_url")  # fields that hold data as an address alone: data:image/png;base64,…
 
 

@@ -47,7 +47,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # A string (also one without an end, or it would be tried at each further mark), or what stands before a value.
-_STRING_OR_MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
+_STRING_OR_MARK: Final = re.compile(r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"?|[,\[{]', re.DOTALL)
 _MARKS: Final = ",[{"
 
 

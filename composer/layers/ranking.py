@@ -64,7 +64,7 @@ _SENTENCE_END: Final = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++\s++|[\u3002\uf
 _NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
 # A question without its mark: one short sentence that begins as questions do.
 _ASKS: Final = re.compile(
-    r"\A(?:(?:@\S++|hey|hi|so|and|but|ok|please)[,:]?+\s++)*+(?:who|what|when|where|why|how|which|whose"
+    r"\A(?>(?:(?:@\S++|hey|hi|so|and|but|ok|please)[,:]?+\s++)*)(?:who|what|when|where|why|how|which|whose"
     r"|is there|are there|do you|does|did|can i|can you|could you|should i|should we|has anyone|anyone know)\b[^.!]*+$",
     re.IGNORECASE,
 )

@@ -7,12 +7,12 @@ from typing import Final
 
 _MARKS: Final = re.compile(r"(?P<gap>[ \t]?)(?<!\])\((?P<marks>s[1-9]\d{0,2}(?:, ?s[1-9]\d{0,2}){0,11})\)")
 _BEGINNING: Final = "(s"  # of every mark; looked for first, for a hundredth of the time of a pattern
-_ANYWHERE: Final = re.compile(r"[ \t]?\(s[1-9]\d{0,2}(?:, ?s[1-9]\d{0,2})*+\)")
+_ANYWHERE: Final = re.compile(r"[ \t]?\(s[1-9]\d{0,2}(?>(?:, ?s[1-9]\d{0,2})*)\)")
 _PASSES: Final = 3  # that take marks out before what is left of nested ones is replaced
 # What can begin a region without marks. Ends of code are looked for apart, so that each text is read once.
 _REGION: Final = re.compile(
     r"(?P<ticks>`++)|^[ \t>]*+(?P<tildes>~{3,}+)|^(?P<indent> {4}|\t)(?P<line>[^\n]*+)"
-    r"|\b(?:\w{1,20}://|www\.)[^\s<>]++|\[[^\[\]\n]*+\]\([^\s()]*+(?:\([^\s()]*+\)[^\s()]*+){0,4}+\)",
+    r"|\b(?:\w{1,20}://|www\.)[^\s<>]++|\[[^\[\]\n]*+\]\([^\s()]*+(?>(?:\([^\s()]*+\)[^\s()]*+){0,4})\)",
     re.MULTILINE,
 )
 _TICKS: Final = re.compile(r"`++")

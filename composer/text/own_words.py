@@ -93,7 +93,7 @@ _LABEL: Final = re.compile(
 )
 _ANY_COLON: Final = re.compile("[:\uff1a]")
 _COLON: Final = re.compile(r"\[masked:|:[\w+-]{1,40}:|(?P<colon>:(?=\s)|\uff1a)")  # not that of ":tada:"
-_MENTIONS: Final = re.compile(r"\A\s*+(?:@[\w.-]{1,80}+[\s,:]*+)++")
+_MENTIONS: Final = re.compile(r"\A\s*+(?>(?:@[\w.-]{1,80}+[\s,:]*+)+)")
 
 
 def own_words(text: str, *, quoting: bool = False) -> str:

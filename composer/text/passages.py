@@ -14,7 +14,7 @@ MAX_PASSAGES: Final = 1_000  # of one text; the rest is not found
 # which the library looks for fastest. A run of `_SENTENCE_MARKS` that nothing follows ends no sentence.
 _BOUND: Final = re.compile(
     r"[\n.!?\u2026\u3002\uff01\uff1f]"
-    r"(?:(?<=\n)\n*+|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*+|[.!?\u2026]*+(?:[\"'\u201d\u2019)\]]*+\s++)?+)"
+    r"(?:(?<=\n)\n*+|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*+|[.!?\u2026]*+(?>(?:[\"'\u201d\u2019)\]]*+\s++)?))"
 )
 _SENTENCE_MARKS: Final = ".!?\u2026"
 _SPACE: Final = re.compile(r"\s")

@@ -51,11 +51,11 @@ _ELSEWHERE: Final = re.compile(
 )
 # What may stand before the words that ask: a greeting, please, "can you".
 LEADING: Final = (
-    r"(?:[\s,.!\u00a1\u00bf]|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
+    r"(?>(?:[\s,.!\u00a1\u00bf]|\b(?:please|kindly|hey|hi|hello|ok|okay|and|then|also|just|now|so"
     r"|(?:good\s{1,4})?morning|thanks|thank\s{1,4}you|great|btw|by\s{1,4}the\s{1,4}way|danke|super|\u00fcbrigens"
     r"|guten\s{1,4}(?:morgen|tag|abend)|moin|hola|bonjour|salut|ciao|ol\u00e1|\u043f\u0440\u0438\u0432\u0435\u0442"
     r"|i(?:['\u2019]d\s{1,4}like|\s{1,4}(?:want|need))\s{1,4}you\s{1,4}to|bitte|hallo|und|dann|auch|jetzt|mal"
-    r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30}+"
+    r"|(?P<question>(?:can|could|would|will)\s{1,4}you|(?:kannst|k\u00f6nntest|w\u00fcrdest)\s{1,4}du(?:\s{1,4}dir)?))\b){0,30})"
 )
 # What may stand behind all that is asked: thanks, and the name of who is asked.
 _THANKS: Final = re.compile(
@@ -67,9 +67,9 @@ _LEADING: Final = re.compile(LEADING, re.IGNORECASE)
 _ASKING_WORDS: Final = re.compile(
     rf"{LEADING}"
     rf"(?:{_ACT}|(?:remember|memori[sz]e)\b|{_DONT_FORGET.pattern}|{_ELSEWHERE.pattern})"
-    r"(?:[\s:,\u2013\u2014]|-(?!\d)|\b(?:that|down|please|also|in\s{1,4}mind|for\s{1,4}(?:me|us)|of(?=\s{1,4}the\s{1,4}fact\b)"
+    r"(?>(?:[\s:,\u2013\u2014]|-(?!\d)|\b(?:that|down|please|also|in\s{1,4}mind|for\s{1,4}(?:me|us)|of(?=\s{1,4}the\s{1,4}fact\b)"
     r"|the\s{1,4}fact(?=\s{1,4}that\b)|dir|euch|bitte|mal|auch|dass|da\u00df|folgendes|the\s{1,4}following|toi|que|che|dat"
-    r"|\u0447\u0442\u043e|\u0449\u043e|\u017ce|(?:this|it|das|dies)(?=\s{0,4}(?:[:,.!?;\n\u2013\u2014]|please\b|bitte\b|\Z)))\b){0,30}+",
+    r"|\u0447\u0442\u043e|\u0449\u043e|\u017ce|(?:this|it|das|dies)(?=\s{0,4}(?:[:,.!?;\n\u2013\u2014]|please\b|bitte\b|\Z)))\b){0,30})",
     re.IGNORECASE,
 )
 _NO: Final = re.compile(

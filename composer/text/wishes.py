@@ -51,9 +51,9 @@ _VERBS_FIRST: Final = (
     r"\u05ea\u05d6\u05db\u05d9\u05e8(?:\u05d9|\u05d5)?\s{1,4}(?:(?P<he>\u05dc\u05d9)|\u05dc\u05e0\u05d5)\b",
 )
 _FIRST: Final = re.compile(rf"(?<!\w)(?P<verb>{'|'.join(_VERBS_FIRST)})[\s,:]{{0,4}}", _FLAGS)
-_POLITE: Final = re.compile(rf"{LEADING}{_BEFORE}{{0,30}}+\Z", _FLAGS)
+_POLITE: Final = re.compile(rf"{LEADING}(?>{_BEFORE}{{0,30}})\Z", _FLAGS)
 _LINK: Final = re.compile(  # between a time and the verb: "tomorrow at 9, please remind me"
-    r"(?:[\s,]{1,4}(?:@[\w.-]{1,80}|please|bitte|so|then|dann|also|and|und)(?!\w))*+[\s,]*\Z", _FLAGS
+    r"(?>(?:[\s,]{1,4}(?:@[\w.-]{1,80}|please|bitte|so|then|dann|also|and|und)(?!\w))*)[\s,]*\Z", _FLAGS
 )
 _COLON: Final = re.compile(r"[:\uff1a](?!\d)")
 # Verbs that stand last, or in the middle; who is meant stands before them, or is not said.

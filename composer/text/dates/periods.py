@@ -59,7 +59,7 @@ _PAST: Final = re.compile(
 )
 # How a date begins after a preposition: "by Bob" and "since we moved" name none.
 _A_DATE: Final = (
-    r"\s(?:(?:the|early|late|mid|last|this|beginning of|start of|middle of|end of)[ -])*+"
+    r"\s(?>(?:(?:the|early|late|mid|last|this|beginning of|start of|middle of|end of)[ -])*)"
     rf"(?:\d|q[1-4]|(?:{MONTH}|{WEEKDAY}|{_SEASON}|{_PART}|yesterday|today|tonight|weekend|week|month|quarter|year)\b)"
 )
 _SINCE: Final = re.compile(rf"\bsince{_A_DATE}")
