@@ -62,7 +62,7 @@ from composer.text.dates import deadlines, meant, named_days, periods, when
 from composer.text.room_names import rooms_named
 
 SIZE = 100_000
-BEGINNING = 20_000  # on which a text is tried first: one that is not read in linear time takes ten ticks of the clock, others none
+BEGINNING = 20_000  # on which a text is tried first: what is not linear takes ten ticks of the clock, all else none
 SLOWEST = 6  # texts that are read whole
 LIMIT_SECONDS = 2.0  # of CPU time for one text; linear ones take 0.2 at most
 AT = datetime(2026, 5, 4, tzinfo=UTC)
