@@ -92,7 +92,7 @@ def words_of_names(names: Collection[str], question: str) -> frozenset[str]:
         for word in words:
             part = told.get(word.lower()) or told.get(without_genitive(word.lower()))
             if part and (word[0].isupper() or not part[0].isupper() or (careless and part == parts[0])):
-                found.update((word, part) if part.lower() != word.lower() else (word,))
+                found.update([word] if word.lower() in told else [word, part])
     return frozenset(word for word in found if word.lower() in words_that_may_name(question))
 
 

@@ -193,7 +193,6 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
         return foreign if decides and tongue(candidate.item.text) != asked_in else fitting
 
     likeliest_first = sorted(candidates, key=lambda each: -1.0 if each.meaning is None else each.meaning, reverse=True)
-
     people = {candidate.item.author for candidate in candidates if candidate.item.author}
     return any(
         fit(candidate) >= bound and (asks or not asks_nothing(candidate.item.text, people))

@@ -23,7 +23,7 @@ from composer.visibility import Readable
 
 LEAST_SHARE_OF_PEOPLE: Final = 3  # the part of the items, a third, that are theirs of whom it is asked what they said
 MAX_WORDS_COMPARED: Final = 2_000  # of a scope, with the words of a question that it has nowhere
-LEAST_OF_DAYS: Final = 20  # items of which the floor takes those to be that mean a day asked for: fewer need too little
+LEAST_OF_DAYS: Final = 20  # items that what means a day asked for counts as, at the least: of fewer, anything would fit
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 

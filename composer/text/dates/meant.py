@@ -74,9 +74,10 @@ def _periods_of(period_of: PeriodOf, match: re.Match[str], at: datetime, *, ahea
         later = in_utc(period_of, match, at + again, False)
     except OverflowError:  # the calendar ends before
         later = None
-    if period is not None and period[1] > at:  # not over
-        ahead, past = False, groups.get("how") != "next"
-    return [each for each, meant in ((period, not ahead), (later, not past)) if meant and each is not None]
+    first, second = not ahead, not past
+    if period is not None and period[1] > at:  # the first one is not over
+        first, second = True, groups.get("how") == "next"
+    return [each for each, meant in ((period, first), (later, second)) if meant and each is not None]
 
 
 def _tomorrow(match: re.Match[str], now: datetime, ahead: bool) -> Period:
